@@ -2,7 +2,7 @@ import type { OutputVersion } from './output.js';
 import { type OutputReader, RestartRequired } from './output-reader.js';
 import type { JobFile } from './output-source.js';
 
-/** One version of a file while it is copied. */
+/** The body of one version of a file. */
 export class OutputBody {
   readonly version: OutputVersion;
   readonly #reader: OutputReader;
@@ -13,7 +13,7 @@ export class OutputBody {
     this.#reader = reader;
   }
 
-  /** Why reading failed. Undefined if it didn't. */
+  /** The error of a failed read, if any. */
   get failure(): { readonly reason: unknown } | undefined {
     return this.#failure;
   }
@@ -31,7 +31,7 @@ export class OutputBody {
 
 /** The target of a copy: a path, or an object in object storage. */
 export interface CopyTarget<T> {
-  /** If true, `put` needs the size. If the service doesn't send it, the file is read twice. */
+  /** If true, `put` needs the size. If the service doesn't report it, the file is read twice. */
   readonly needsSize: boolean;
   /** Returns the job's file if it is already stored. Throws if a different file must not be replaced. */
   find(): Promise<T | undefined>;

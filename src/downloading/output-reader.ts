@@ -14,21 +14,21 @@ import { abortable, onAbort, sleep } from '../runtime/deadline.js';
 import { FIRST_BYTES } from '../schemas/file-type.js';
 import {
   notMedia,
-  type OutputAnswer,
   type OutputInfo,
+  type OutputResponse,
   type OutputVersion,
   outputType,
-  readOutputAnswer,
+  parseOutputResponse,
 } from './output.js';
 
 /** A conditional request for the rest of a file. */
 export interface RestOfOutput {
-  /** First byte, and the last one unless reading continues to the end of the file. */
+  /** First byte, and last byte unless the rest of the file is requested. */
   readonly range: { readonly start: number; readonly end?: number | undefined };
   readonly ifRange: string;
 }
 
-/** Thrown if the file has changed, or if nothing proves that it hasn't. `open` starts over. */
+/** Thrown if the file has, or may have, changed. `open` starts over. */
 export class RestartRequired extends DownloadError {}
 
 export interface OutputReading {
@@ -41,8 +41,8 @@ export interface OutputReading {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Maximum consecutive interruptions without a new byte. */
-const MAX_CUTS = 5;
+/** Maximum consecutive interruptions without progress. */
+const MAX_INTERRUPTIONS = 5;
 
 type Connection = ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>>;
 type Chunk = ReadableStreamReadResult<Uint8Array<ArrayBuffer>>;
@@ -63,20 +63,20 @@ export class OutputReader {
   /** First byte to read. `#end` is the last one, or undefined to read to the end of the file. */
   #start = 0;
   #end: number | undefined;
-  #given = 0;
+  #returned = 0;
   #hasEnded = false;
-  /** The most bytes returned so far. Only exceeding it counts as progress. */
+  /** Maximum number of bytes returned so far. Only exceeding it counts as progress. */
   #furthest = 0;
-  #cuts = 0;
+  #interruptions = 0;
 
   constructor(reading: OutputReading) {
     this.#reading = reading;
   }
 
-  /** Opens the file at its first byte, also after {@link RestartRequired}. `sizeBytes` is the fallback for a missing size. */
+  /** Opens the file at its first byte, including after a {@link RestartRequired}. `sizeBytes` replaces a missing size. */
   open(sizeBytes?: number): Promise<OutputVersion> {
     this.#listen();
-    this.#given = 0;
+    this.#returned = 0;
     this.#hasEnded = false;
     this.#version = undefined;
     return this.#orCancel(async () => {
@@ -86,7 +86,7 @@ export class OutputReader {
         const answer = await this.#sized(response);
         if ((answer.part?.start ?? 0) === 0) return await this.#enter(answer, answer.sizeBytes ?? sizeBytes);
         drop(response);
-        throw this.#failure('cannot begin: the service sent a part that was not requested');
+        throw this.#failure('cannot start: the service sent a range that was not requested');
       }
     });
   }
@@ -155,8 +155,8 @@ export class OutputReader {
   }
 
   /** Requests a missing size. Without it, a body that ends early looks complete. If HEAD has none either, it stays unknown. */
-  async #sized(response: Response): Promise<OutputAnswer> {
-    const answer = readOutputAnswer(this.#reading.jobId, response);
+  async #sized(response: Response): Promise<OutputResponse> {
+    const answer = parseOutputResponse(this.#reading.jobId, response);
     if (answer.sizeBytes !== undefined) return answer;
     const { signal } = this.#abort;
     const info = async () => (await this.#reading.info(signal)).sizeBytes;
@@ -181,7 +181,7 @@ export class OutputReader {
     this.#ahead = [];
   }
 
-  async #enter({ contentType, etag, body }: OutputAnswer, sizeBytes: number | undefined): Promise<OutputVersion> {
+  async #enter({ contentType, etag, body }: OutputResponse, sizeBytes: number | undefined): Promise<OutputVersion> {
     this.#connection = body.getReader();
     // Detect the type only from the start of the file, and only if the range has enough bytes.
     const hasHead = this.#start === 0 && (this.#end === undefined || this.#end >= FIRST_BYTES - 1);
@@ -208,13 +208,13 @@ export class OutputReader {
 
   /** Reconnects at the next byte. After a temporary failure, there is no connection yet. */
   async #reconnect(): Promise<void> {
-    this.#hasEnded = this.#isWhole();
+    this.#hasEnded = this.#isComplete();
     if (this.#hasEnded) return;
     const rest = this.#rest();
     const response = await this.#open(rest);
     if (response === undefined) return;
     const { jobId } = this.#reading;
-    const answer = readOutputAnswer(jobId, response);
+    const answer = parseOutputResponse(jobId, response);
     if (!this.#continues(response, answer, rest)) {
       drop(response);
       throw this.#changed();
@@ -222,14 +222,14 @@ export class OutputReader {
     this.#connection = answer.body.getReader();
   }
 
-  #isWhole(): boolean {
-    return this.#version?.sizeBytes !== undefined && this.#given >= this.#version.sizeBytes;
+  #isComplete(): boolean {
+    return this.#version?.sizeBytes !== undefined && this.#returned >= this.#version.sizeBytes;
   }
 
   #rest(): RestOfOutput {
     const etag = this.#version?.etag;
-    if (etag !== undefined) return { range: { start: this.#start + this.#given, end: this.#end }, ifRange: etag };
-    const what = `was interrupted after ${this.#given} bytes and cannot be resumed: the file has no strong entity tag`;
+    if (etag !== undefined) return { range: { start: this.#start + this.#returned, end: this.#end }, ifRange: etag };
+    const what = `was interrupted after ${this.#returned} bytes and cannot be resumed: the file has no strong entity tag`;
     throw this.#restart('interrupted', what);
   }
 
@@ -241,7 +241,7 @@ export class OutputReader {
       signal.throwIfAborted();
       // An unsatisfiable range means that the file has changed.
       if (rest !== undefined && APIError.isInstance(cause) && isUnsatisfiable(cause.status)) throw this.#changed();
-      // A service that has already sent bytes may recover soon.
+      // If the service has already sent bytes, it may recover soon.
       if (this.#furthest === 0 || !isPassingFailure(cause)) throw cause;
       await this.#pause(cause);
       return undefined;
@@ -249,7 +249,7 @@ export class OutputReader {
   }
 
   /** Returns true if the response starts at the next byte of the same file. */
-  #continues({ headers }: Response, { part }: OutputAnswer, { range, ifRange }: RestOfOutput): boolean {
+  #continues({ headers }: Response, { part }: OutputResponse, { range, ifRange }: RestOfOutput): boolean {
     const tag = headers.get('etag');
     if (part === undefined || (tag !== null && tag !== ifRange)) return false;
     const whole = this.#start === 0 && this.#end === undefined ? this.#version?.sizeBytes : undefined;
@@ -264,17 +264,17 @@ export class OutputReader {
     this.#abort.signal.throwIfAborted();
     const total = this.#version?.sizeBytes;
     if (next.done) {
-      const isEnd = this.#isWhole() || (total === undefined && !('reason' in next));
-      if (isEnd && this.#given === 0) throw notMedia(this.#reading.jobId, 'an empty file');
+      const isEnd = this.#isComplete() || (total === undefined && !('reason' in next));
+      if (isEnd && this.#returned === 0) throw notMedia(this.#reading.jobId, 'an empty file');
       this.#hasEnded = isEnd;
       if (isEnd) return undefined;
       this.#connection = undefined;
       await this.#pause('reason' in next ? next.reason : 'the connection closed early');
       return undefined;
     }
-    const left = total === undefined ? Number.POSITIVE_INFINITY : total - this.#given;
+    const left = total === undefined ? Number.POSITIVE_INFINITY : total - this.#returned;
     const bytes = next.value;
-    this.#given += Math.min(bytes.length, left);
+    this.#returned += Math.min(bytes.length, left);
     if (bytes.length <= left) return bytes;
     if (this.#end === undefined) {
       const what = `is longer than its size of ${total} bytes`;
@@ -286,20 +286,20 @@ export class OutputReader {
   }
 
   async #pause(cause: unknown): Promise<void> {
-    const progressed = this.#given > this.#furthest;
-    this.#cuts = progressed ? 1 : this.#cuts + 1;
-    this.#furthest = Math.max(this.#furthest, this.#given);
-    if (this.#cuts > MAX_CUTS) {
+    const progressed = this.#returned > this.#furthest;
+    this.#interruptions = progressed ? 1 : this.#interruptions + 1;
+    this.#furthest = Math.max(this.#furthest, this.#returned);
+    if (this.#interruptions > MAX_INTERRUPTIONS) {
       const size = this.#version?.sizeBytes;
       const of = size === undefined ? '' : ` of ${size}`;
-      const what = `was interrupted ${this.#cuts} times in a row, last after ${this.#furthest}${of} bytes`;
+      const what = `was interrupted ${this.#interruptions} times in a row, last after ${this.#furthest}${of} bytes`;
       throw typeof cause === 'string' ? this.#failure(`${what}: ${cause}`) : this.#failure(what, cause);
     }
-    await sleep(this.#reading.clock, backoff(FILE_BACKOFF, this.#cuts), this.#abort.signal);
+    await sleep(this.#reading.clock, backoff(FILE_BACKOFF, this.#interruptions), this.#abort.signal);
   }
 
   #changed(): RestartRequired {
-    return this.#restart('file_changed', `cannot continue after ${this.#given} bytes: the file has changed`);
+    return this.#restart('file_changed', `cannot continue after ${this.#returned} bytes: the file has changed`);
   }
 
   #restart(code: DownloadErrorCode, what: string): RestartRequired {
@@ -317,7 +317,7 @@ function drop(response: Response): void {
   response.body?.cancel().catch(() => undefined);
 }
 
-/** Returns true if the connection or the service failed, not the request. */
+/** Returns true if the connection or the service failed, and not the request. */
 function isPassingFailure(cause: unknown): boolean {
   return ConnectionError.isInstance(cause) || TimeoutError.isInstance(cause) || ServerError.isInstance(cause);
 }

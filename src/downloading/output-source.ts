@@ -19,14 +19,14 @@ interface OutputReadOptions extends OutputCallOptions {
   readonly resume?: boolean | undefined;
 }
 
-/** The methods that reading a finished file requires. A GenClient has them, and a fake for tests is short. */
+/** Methods of a GenClient that are needed to read a finished file. Simple to fake in tests. */
 export interface OutputClient {
   /** Methods for a job and its file. */
   readonly jobs: {
     get(id: string, options?: OutputCallOptions): PromiseLike<Job>;
     output(job: JobRef, options?: OutputReadOptions): PromiseLike<Response>;
     outputInfo(job: string, options?: OutputCallOptions): PromiseLike<OutputInfo>;
-    /** Runs `work` and reports it to the client's hooks. A fake can leave it out. */
+    /** Runs `work` and reports it to the client's hooks. A fake can omit it. */
     storing?<T>(
       call: { readonly name: string; readonly jobId: string; readonly signal?: AbortSignal | undefined },
       work: () => Promise<T>,
@@ -103,10 +103,10 @@ export class JobFile<Progress = never> {
     if (isPast || kind === 'gone' || /expir/i.test(`${cause.code} ${cause.message}`)) {
       const at = expiresAt ?? undefined;
       const when = at === undefined ? 'has expired' : `expired at ${at}`;
-      const message = `The link to the file of job ${jobId} ${when}. The service deletes files: save each one when its job completes.`;
+      const message = `The link to the file of job ${jobId} ${when}. The service deletes files. Save each file when its job completes.`;
       return new DownloadError(message, { jobId, code: 'output_expired', expiredAt: at, cause });
     }
-    // The job is paid for. A later request can succeed, but a new job would be charged again.
+    // The job is paid. A later request can succeed, but a new job would be charged again.
     if (status === 'completed' && mayComeLater(cause)) return Object.assign(cause, { recovery: 'retry_later' });
     if (status === undefined || status === 'completed') return cause;
     const isRunning = !['failed', 'canceled', 'blocked'].includes(status);

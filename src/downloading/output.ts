@@ -14,15 +14,15 @@ export type OutputRange = string | { readonly start?: number | undefined; readon
 export interface OutputInfo {
   /** Media type, for example `video/mp4`. */
   readonly contentType: string | undefined;
-  /** Size in bytes, if the service sends it. */
+  /** Size in bytes, if the service reports it. */
   readonly sizeBytes: number | undefined;
   /** Entity tag, which changes with the content. */
   readonly etag: string | undefined;
-  /** Last-Modified header, as the service sends it. */
+  /** Last-Modified header. */
   readonly lastModified: string | undefined;
   /** If true, the service supports range requests for this file. */
   readonly acceptsRanges: boolean;
-  /** Expiry of the link (ISO 8601), if the service sends it. Otherwise, see the job's `providerOutputExpiresAt`. */
+  /** Expiry of the link (ISO 8601), if the service reports it. Otherwise, see the job's `providerOutputExpiresAt`. */
   readonly expiresAt: string | undefined;
 }
 
@@ -38,7 +38,7 @@ export function requireJobId(call: string, job: unknown): string {
   const id = isFields(job) ? job.id : job;
   const isUrl = typeof id === 'string' && id.includes('://');
   if (typeof id === 'string' && id !== '' && !isUrl) return id;
-  // The message shows no URL: it may carry a secret.
+  // Don't include the URL, because it may contain a secret.
   if (isUrl) throw new GenError(`${call}: job is a URL. Pass the job or its ID.`);
   const isCreated = isFields(job) && isFields(job.job);
   const fix = isCreated ? 'Pass created.job instead of what the create returned.' : 'Pass a job or its ID.';
@@ -69,7 +69,7 @@ export function outputInfoOf(response: Response): OutputInfo {
   const get = (name: string) => headers.get(name) ?? undefined;
   return {
     contentType: get('content-type'),
-    sizeBytes: wholeSize(response),
+    sizeBytes: totalSize(response),
     etag: get('etag'),
     lastModified: get('last-modified'),
     acceptsRanges: isPart(response.status) || /\bbytes\b/i.test(get('accept-ranges') ?? ''),
@@ -78,7 +78,7 @@ export function outputInfoOf(response: Response): OutputInfo {
 }
 
 /** Returns the size of the entire file, which differs from the length of a partial or encoded response. */
-function wholeSize({ status, headers }: Response): number | undefined {
+function totalSize({ status, headers }: Response): number | undefined {
   if (!isPart(status)) return bodyLength(headers);
   const whole = /\/(\d+)$/.exec(headers.get('content-range') ?? '')?.[1];
   return whole === undefined || isEncoded(headers) ? undefined : Number(whole);
@@ -104,7 +104,7 @@ export function extensionFor(contentType: string | null | undefined): string {
 export interface OutputVersion {
   /** Number of bytes to read, if known. */
   readonly sizeBytes: number | undefined;
-  /** Media type detected from the first bytes, otherwise the service's Content-Type. */
+  /** Media type detected from the first bytes, or the service's Content-Type. */
   readonly contentType: string | undefined;
   /** Strong entity tag. Only it proves that a later range belongs to the same file. */
   readonly etag: string | undefined;
@@ -118,14 +118,14 @@ export interface OutputPart {
 }
 
 /** A response with a file, or a range of it. */
-export interface OutputAnswer extends OutputVersion {
+export interface OutputResponse extends OutputVersion {
   readonly body: ReadableStream<Uint8Array<ArrayBuffer>>;
   /** Range of the response, if it is partial. */
   readonly part: OutputPart | undefined;
 }
 
 /** Parses the headers of a response. Throws a DownloadError if it contains no file. */
-export function readOutputAnswer(jobId: string, response: Response): OutputAnswer {
+export function parseOutputResponse(jobId: string, response: Response): OutputResponse {
   const { status, headers, body } = response;
   const { contentType, sizeBytes, etag } = outputInfoOf(response);
   if (body === null || hasNoBody(status)) {

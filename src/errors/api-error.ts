@@ -22,11 +22,11 @@ export class APIError extends GenError {
   declare readonly method: string;
   /** URL of the request, without its query. */
   declare readonly url: string;
-  /** Data of the response body, otherwise the body itself, if it could be read. */
+  /** `data` of the response body, or the body itself, if it could be read. */
   declare readonly data: unknown;
   /** Request ID of the service, if it sent one. */
   declare readonly requestId: string | undefined;
-  /** Time to wait before the next call, in milliseconds, from the Retry-After header or the body. */
+  /** Milliseconds to wait before the next call, from the Retry-After header or the body. */
   declare readonly retryAfterMs: number | undefined;
   /** Idempotency key that was sent. Calling again with it never creates a second job. */
   declare readonly idempotencyKey: string | undefined;
@@ -48,13 +48,13 @@ export class BadRequestError extends APIError {
   }
 }
 
-/** 401: the key is missing, wrong, or revoked. */
+/** 401: the API key is missing, invalid, or revoked. */
 export class AuthenticationError extends APIError {
   protected static override get family() {
     return 'GenError/APIError/AuthenticationError';
   }
 
-  /** 502, for frameworks that respond with it, because the key is the app's own. */
+  /** Always 502. Frameworks respond with it, and the API key is the app's own, not its user's. */
   get statusCode(): number {
     return 502;
   }
@@ -76,7 +76,7 @@ export class PermissionDeniedError extends APIError {
     return 'GenError/APIError/PermissionDeniedError';
   }
 
-  /** 502, for frameworks that respond with it, because the key is the app's own. */
+  /** Always 502. Frameworks respond with it, and the API key is the app's own, not its user's. */
   get statusCode(): number {
     return 502;
   }
@@ -124,7 +124,7 @@ export class ServerError extends APIError {
   }
 }
 
-/** The status of a rejection, or the documented status of its code if the response was 200 with `success: false`. */
+/** Returns a rejection's status, or its code's documented status if the response was a 200 with `success: false`. */
 export function documentedStatus({
   status,
   code = '',

@@ -2,7 +2,7 @@ import type { Job } from '../schemas/job.js';
 import { JOB_ERRORS, type JobErrorCode, type Recovery, type RequestErrorCode, rowOf } from './codes.js';
 import { type Details, GenError } from './gen-error.js';
 
-/** Thrown before a request that the documented rules forbid. Nothing was sent. */
+/** Thrown if a call breaks a documented rule. Nothing was sent. */
 export class PreflightError extends GenError {
   protected static override get family() {
     return 'GenError/PreflightError';
@@ -12,7 +12,7 @@ export class PreflightError extends GenError {
   declare readonly code: RequestErrorCode;
   /** Name of the invalid parameter. */
   declare readonly param: string;
-  /** HTTP status for the sender of the params. */
+  /** HTTP status to return to whoever sent the params. */
   declare readonly status: 400;
 
   constructor(message: string, details: Details<PreflightError, 'code' | 'param'>) {
@@ -88,7 +88,7 @@ export class BudgetExceededError extends GenError {
   /** Scope of the budget. */
   declare readonly scope: string;
   /**
-   * `spent`: the budget is used up until the next period. `unresolved`: tokens may come back from jobs in flight, so
+   * `spent`: the budget is used up until the next period. `unresolved`: jobs in flight may still release tokens, so
    * call again soon.
    */
   declare readonly reason: 'spent' | 'unresolved';
@@ -144,7 +144,7 @@ export class JobBlockedError extends JobError {
   }
 }
 
-/** Thrown if a wait exceeded its `timeoutMs`. The job continues: wait again with its ID. */
+/** Thrown if a wait exceeded its `timeoutMs`. The job continues, so you can wait for its ID again. */
 export class WaitTimeoutError extends GenError {
   protected static override get family() {
     return 'GenError/WaitTimeoutError';

@@ -1,4 +1,4 @@
-/** What to do about an error, as a value that a program can switch on. */
+/** How to recover from an error, as a value to switch on. */
 export type Recovery =
   /** Call again with the same idempotency key. */
   | 'retry'
@@ -69,7 +69,7 @@ export const JOB_ERRORS = {
   generation_failed: 'retry_with_new_key',
 } as const satisfies Readonly<Record<string, Recovery>>;
 
-/** The own row of a table. The service can send any code, including `toString`. */
+/** Returns a table's own row, because the service can send any code, including `toString`. */
 export function rowOf<T>(table: Readonly<Record<string, T>>, code: string): T | undefined {
   return Object.hasOwn(table, code) ? table[code] : undefined;
 }

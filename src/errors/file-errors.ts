@@ -3,7 +3,7 @@ import { type Details, GenError } from './gen-error.js';
 
 type UploadDetails = Details<UploadError, 'step', 'uploadId'>;
 
-/** The cause determines the recovery. A file that can't be read is a problem of this machine. */
+/** Returns the recovery by the cause. A file that can't be read is a problem with this machine. */
 function uploadRecovery({ step, cause }: UploadDetails): Recovery {
   if (GenError.isInstance(cause)) return cause.recovery;
   return step === 'prepare' ? 'change_reference' : 'retry';
@@ -37,7 +37,7 @@ export type DownloadErrorCode =
   | 'cannot_write'
   | (string & {});
 
-/** Problems of this machine, and those that a retry can't resolve. */
+/** Recovery for problems with this machine, and for those that a retry can't resolve. */
 const SYSTEM_RECOVERY: Readonly<Record<string, Recovery>> = {
   output_expired: 'none',
   job_without_output: 'none',

@@ -1,7 +1,7 @@
 import { isObject } from '../schemas/envelope.js';
 import type { Recovery } from './codes.js';
 
-/** Marks an error of this family across every copy of the package in the process, ESM and CommonJS alike. */
+/** Identifies this package's errors across all of its copies in the process, ESM and CommonJS. */
 const FAMILY = Symbol.for('gen-client.error-family');
 
 /** Constructor details of an error: its required and its optional fields. */
@@ -10,7 +10,7 @@ export type Details<E, Must extends keyof E, May extends keyof E = never> = Pick
 
 /** Base class of every error of this package. An abort rejects with the signal's own reason instead. */
 export class GenError extends Error {
-  // A getter, because the CommonJS build renames a class that has a static field, and the name is what Node prints.
+  // A getter, because the CommonJS build renames classes that have a static field, and Node prints that name.
   /** Class hierarchy, so that {@link GenError.isInstance} needs no shared class object. */
   protected static get family(): string {
     return 'GenError';
@@ -25,7 +25,7 @@ export class GenError extends Error {
   /** Uploads of a failed create that may have created a job, which can still use them. */
   declare uploadIds?: readonly string[];
 
-  /** Other details become fields. */
+  /** All other details become fields. */
   constructor(message: string, details: { readonly cause?: unknown; readonly recovery?: Recovery } = {}) {
     const { cause, recovery = 'fix_setup', ...fields } = details;
     super(message, cause === undefined ? undefined : { cause });
@@ -51,11 +51,11 @@ export class GenError extends Error {
    */
   static isInstance<Class extends typeof GenError>(this: Class, value: unknown): value is InstanceType<Class> {
     if (!isObject(value) || !(FAMILY in value)) return false;
-    // biome-ignore lint/complexity/noThisInStatic: each class asks for its own family.
+    // biome-ignore lint/complexity/noThisInStatic: each class checks its own family.
     return `${value[FAMILY]}/`.startsWith(`${this.family}/`);
   }
 
-  /** Returns the error as plain data for a log, without secrets and stack. */
+  /** Returns the error as plain data for logs, without secrets and the stack. */
   toJSON(): Record<string, unknown> {
     const { name, message, cause } = this;
     const plain: Record<string, unknown> = { name, message };
@@ -74,7 +74,7 @@ export function withKey<T>(error: T, idempotencyKey: string | undefined): T {
   return error;
 }
 
-/** Adds what to do to the message of an error. */
+/** Appends advice to an error's message. */
 export function withAdvice<E extends Error>(error: E, advice: string): E {
   if (advice === '') return error;
   const message = `${error.message} ${advice}`;
@@ -85,39 +85,38 @@ export function withAdvice<E extends Error>(error: E, advice: string): E {
 const MAY_HAVE_ARRIVED = Symbol.for('gen-client.may-have-arrived');
 /** A proxy returned a page instead of the service's response. */
 const IS_PAGE = Symbol.for('gen-client.is-page');
-/** The cause may be temporary, although the error reports the setup: a key function that failed. */
+/** The cause may be temporary, although the error is `fix_setup`: a key function failed. */
 const MAY_PASS = Symbol.for('gen-client.may-pass');
 
 const mark = (error: Error, symbol: symbol): void => {
   Object.defineProperty(error, symbol, { value: true, configurable: true });
 };
 
-/** Marks the error of a call if an earlier attempt may have reached the service. */
+/** Marks a call's error if an earlier attempt may have reached the service. */
 export const markArrived = (error: Error): void => mark(error, MAY_HAVE_ARRIVED);
 
-/** True if an earlier attempt may have reached the service, so the error doesn't prove the outcome of the call. */
+/** Returns true if an earlier attempt may have reached the service, so the error doesn't prove the call's outcome. */
 export const mayHaveArrived = (error: Error): boolean => MAY_HAVE_ARRIVED in error;
 
-/** Marks the error of a response that was a page, for example from a proxy. */
+/** Marks an error whose response was a page, for example from a proxy. */
 export const markPage = (error: Error): void => mark(error, IS_PAGE);
 
 export const isPage = (error: Error): boolean => IS_PAGE in error;
 
 export const markPassing = (error: Error): void => mark(error, MAY_PASS);
 
-/** True if a retry can succeed. */
+/** Returns true if a retry can succeed. */
 export const isPassing = (error: Error): boolean => MAY_PASS in error;
 
 /**
- * Begins the stack of an error at the caller of `inner`, so that the user's own line is among the ten frames that V8
- * retains. After an `await`, V8 follows the callers' `await`s. If it finds no caller, because nothing awaits the
- * promise, the stack isn't changed.
+ * Starts an error's stack at the caller of `inner`, so that the user's own line is among V8's ten frames. After an `await`,
+ * V8 follows the callers' `await`s. The stack stays unchanged if nothing awaits the promise.
  */
 export function seenFromCallerOf<T>(error: T, inner: (...args: never[]) => unknown): T {
   return seenFrom(error, callSite(inner));
 }
 
-/** Awaits `work`. The stack of its error begins at the line that awaits this promise. */
+/** Awaits `work`. The stack of its error starts at the line that awaits this promise. */
 export async function atCaller<T>(work: Promise<T>): Promise<T> {
   try {
     return await work;
@@ -137,7 +136,7 @@ export function callSite(inner: (...args: never[]) => unknown): CallSite {
   return site;
 }
 
-/** Begins the stack of an error at the call site. */
+/** Starts an error's stack at the call site. */
 export function seenFrom<T>(error: T, { stack }: CallSite): T {
   if (GenError.isInstance(error)) {
     const frames = stack?.slice(stack.indexOf('\n')) ?? '';

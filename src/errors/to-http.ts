@@ -11,17 +11,17 @@ import { DownloadError, StorageError, UploadError } from './file-errors.js';
 import { GenError } from './gen-error.js';
 import { WebhookVerificationError } from './webhook-error.js';
 
-/** Response for the user of your own app. */
+/** Response for your app's user. */
 export interface HttpAnswer {
   /** HTTP status. */
   readonly status: HttpStatus;
   /** Error code that your frontend can switch on. */
   readonly code: string;
-  /** Error message, without a key, another secret, or an internal URL. */
+  /** Error message, without secrets or internal URLs. */
   readonly message: string;
   /**
-   * Cause of the error: the `caller` who sent the request, your `app` (a key, an option, the balance), or the
-   * `service`. Log every error that is not the caller's, because the message for the user omits details.
+   * Cause of the error: the `caller` who sent the request, your `app` (a key, an option, the balance), or the `service`. Log
+   * errors that aren't the caller's, because the user's message omits details.
    */
   readonly fault: 'caller' | 'app' | 'service';
 }
@@ -43,7 +43,7 @@ const PLAIN: Readonly<Record<number, string>> = {
   502: 'The generation service is not available. Try again later.',
   504: 'The request timed out. Try again later.',
 };
-/** Statuses that always get the plain message, because the error's own addresses the developer. */
+/** Statuses that always get the plain message, because the error's own message addresses the developer. */
 const ALWAYS_PLAIN: readonly number[] = [402, 429, 500, 502, 504];
 
 /**
@@ -55,8 +55,8 @@ const ALWAYS_PLAIN: readonly number[] = [402, 429, 500, 502, 504];
  * - 504 for timeouts;
  * - 500 for an invalid option or configuration, and for errors of other packages.
  *
- * Frameworks such as Express respond with `error.status`, the status of the service's response: 401 if your own
- * key is wrong. Use this one instead, and log every error whose `fault` is not `caller`.
+ * Frameworks such as Express would respond with `error.status`, the status of the service's response, such as 401 if your own
+ * key is invalid. Respond with this status instead, and log errors whose `fault` isn't `caller`.
  *
  * @example
  * app.use((error, request, response, next) => {
@@ -75,7 +75,7 @@ type HttpOutcome = readonly [status: HttpStatus, code: string, fault: HttpAnswer
 
 function httpOutcome(error: unknown): HttpOutcome {
   if (PreflightError.isInstance(error)) return [400, error.code, 'caller'];
-  if (APIError.isInstance(error)) return ofRefusal(error);
+  if (APIError.isInstance(error)) return rejectionOutcome(error);
   if (JobError.isInstance(error)) {
     const code = error.code ?? `job_${error.job.status}`;
     return error.recovery.startsWith('change_') ? [422, code, 'caller'] : [502, code, 'service'];
@@ -85,9 +85,9 @@ function httpOutcome(error: unknown): HttpOutcome {
   if (UploadError.isInstance(error)) {
     return GenError.isInstance(error.cause) ? httpOutcome(error.cause) : [400, 'upload_invalid', 'caller'];
   }
-  if (DownloadError.isInstance(error)) return ofDownload(error);
+  if (DownloadError.isInstance(error)) return downloadOutcome(error);
   if (StorageError.isInstance(error)) return [502, 'storage_error', 'app'];
-  if (WebhookVerificationError.isInstance(error)) return ofWebhook(error);
+  if (WebhookVerificationError.isInstance(error)) return webhookOutcome(error);
   if (GenError.isInstance(error) && 'code' in error && error.code === 'budget_exceeded')
     return [402, error.code, 'caller'];
   return [500, 'internal_error', 'app'];
@@ -100,21 +100,21 @@ const DOWNLOADS: Readonly<Record<string, readonly [HttpStatus, HttpAnswer['fault
   cannot_write: [500, 'app'],
 };
 
-function ofDownload({ code }: DownloadError): HttpOutcome {
+function downloadOutcome({ code }: DownloadError): HttpOutcome {
   const [status, fault] = DOWNLOADS[code] ?? [502, 'service'];
   return [status, code, fault];
 }
 
-function ofRefusal({ status, code }: APIError): HttpOutcome {
+function rejectionOutcome({ status, code }: APIError): HttpOutcome {
   const same = UNCHANGED.find((one) => one === status);
   if (same === 402) return [same, code, 'app'];
   if (same !== undefined) return [same, code, same === 429 ? 'service' : 'caller'];
-  // 401 and 403 concern the app's key, not its user.
+  // 401 and 403 are about the app's key, not its user.
   return status >= 500 ? [502, code, 'service'] : [502, 'service_error', 'app'];
 }
 
-function ofWebhook({ reason, recovery }: WebhookVerificationError): HttpOutcome {
-  // The receiver's own mistake, not the sender's.
+function webhookOutcome({ reason, recovery }: WebhookVerificationError): HttpOutcome {
+  // This is the receiver's own mistake, not the sender's.
   if (recovery === 'fix_setup') return [500, 'internal_error', 'app'];
   return [reason === 'body_too_large' ? 413 : 400, reason, 'caller'];
 }

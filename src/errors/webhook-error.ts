@@ -1,7 +1,7 @@
 import { type Details, GenError } from './gen-error.js';
 
 /**
- * Why a webhook was rejected. `secret_missing`, `options_invalid`, `body_unavailable`, and `body_parsed` are the receiver's
+ * Reason that a webhook was rejected. `secret_missing`, `options_invalid`, `body_unavailable`, and `body_parsed` are the receiver's
  * own mistakes: respond 500, so that the service sends the event again. For the others, respond 400.
  */
 export type WebhookRefusal =
@@ -9,9 +9,9 @@ export type WebhookRefusal =
   | 'secret_missing'
   /** An option is invalid, for example more than 8 secrets. */
   | 'options_invalid'
-  /** The body is missing, truncated, or was read before. */
+  /** The body is missing, truncated, or already read. */
   | 'body_unavailable'
-  /** The body was parsed, so the signed bytes are gone. */
+  /** The body was parsed, so its raw bytes are lost. */
   | 'body_parsed'
   /** The body is larger than `maxBodyBytes`. Respond 413. */
   | 'body_too_large'
@@ -39,7 +39,7 @@ export class WebhookVerificationError extends GenError {
     return 'GenError/WebhookVerificationError';
   }
 
-  /** Why the webhook was rejected. */
+  /** Reason for the rejection. */
   declare readonly reason: WebhookRefusal;
 
   constructor(message: string, details: Details<WebhookVerificationError, 'reason'>) {

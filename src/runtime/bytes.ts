@@ -13,23 +13,23 @@ export function hexOf(bytes: ArrayBuffer): string {
 }
 
 const MIN_PIECE_BYTES = 65_536;
-/** Larger pieces need more memory but are not faster. */
+/** Larger pieces need more memory without being faster. */
 const MAX_PIECE_BYTES = 1_048_576;
 
-/** Size of the pieces to read of a file: small enough for progress, large enough for throughput. */
+/** Returns the piece size for reading a file: small enough for progress, large enough for throughput. */
 export function pieceBytes(sizeBytes: number): number {
   const pieces = Math.ceil(sizeBytes / 32 / MIN_PIECE_BYTES);
   return Math.min(MAX_PIECE_BYTES, Math.max(1, pieces) * MIN_PIECE_BYTES);
 }
 
-/** Reads one piece ahead, so that the disk and the network work at the same time. */
+/** Reads one piece ahead, so that disk and network work concurrently. */
 export function oneAhead<T>(content: AsyncIterator<T, undefined>): AsyncIterableIterator<T, undefined> {
   let ahead: Promise<IteratorResult<T, undefined>> | undefined;
   return {
     next() {
       const next = ahead ?? content.next();
       ahead = next.then(() => content.next());
-      ahead.catch(() => undefined); // Thrown by the next call.
+      ahead.catch(() => undefined); // The next call throws it.
       return next;
     },
     async return() {
@@ -46,7 +46,7 @@ export function oneAhead<T>(content: AsyncIterator<T, undefined>): AsyncIterable
 type BodyEnd = 'whole' | 'too_large' | 'late';
 
 /**
- * Reads a body up to a maximum size. `after` sets a timer and returns a function that cancels it. When it fires, the
+ * Reads a body up to a maximum size. `after` sets a timer and returns a function that cancels it. When the timer fires, the
  * body is abandoned.
  */
 export async function readUpTo(
@@ -58,7 +58,7 @@ export async function readUpTo(
   const chunks: Uint8Array<ArrayBuffer>[] = [];
   let size = 0;
   let end: BodyEnd = 'whole';
-  // Not awaited, because the sender may be slow to notice.
+  // Don't await this, because the sender may be slow to notice.
   const stop = (why: BodyEnd) => {
     end = why;
     reader?.cancel().catch(() => {});
@@ -74,20 +74,20 @@ export async function readUpTo(
   } finally {
     stopTimer();
   }
-  // Written so that a NaN bound rejects.
+  // Written so that a NaN limit rejects.
   if (!(size <= maxBytes)) stop('too_large');
   return { bytes: joinBytes(chunks).subarray(0, maxBytes), end };
 }
 
-/** Codings that runtimes decode. Servers also send other words, such as `UTF-8`, with unencoded bytes. */
+/** Codings that runtimes decode. Some servers send other values, such as `UTF-8`, with unencoded bytes. */
 const CODING = /\b(gzip|x-gzip|deflate|br|zstd)\b/i;
 
-/** True if the body is encoded on the wire, so its length and ranges differ. */
+/** Returns true if the body is encoded on the wire, so that its length and ranges differ. */
 export function isEncoded(headers: Headers): boolean {
   return CODING.test(headers.get('content-encoding') ?? '');
 }
 
-/** The size of a body after decoding, if its headers contain it. */
+/** Returns the size of the decoded body, if the headers contain it. */
 export function bodyLength(headers: Headers): number | undefined {
   const length = headers.get('content-length') ?? '';
   return /^\d+$/.test(length) && !isEncoded(headers) ? Number(length) : undefined;
@@ -97,7 +97,7 @@ export function bodyLength(headers: Headers): number | undefined {
 type FixedLength = new (bytes: number) => TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>>;
 
 /**
- * The same bytes as a stream of known length, if the runtime supports it. On Cloudflare Workers, only such a stream
+ * Returns the same bytes as a stream of known length, if the runtime supports it. On Cloudflare Workers, only such a stream
  * can be put into R2, or sent with a Content-Length.
  */
 export function withKnownLength(
@@ -107,12 +107,12 @@ export function withKnownLength(
   const { FixedLengthStream }: { FixedLengthStream?: FixedLength } = globalThis as { FixedLengthStream?: FixedLength };
   if (FixedLengthStream === undefined || sizeBytes === undefined) return stream;
   const { readable, writable } = new FixedLengthStream(sizeBytes);
-  // Either side ends the other with the same reason.
+  // Each side ends the other with the same reason.
   stream.pipeTo(writable).catch(() => undefined);
   return readable;
 }
 
-/** The response with another body. Retains status, URL, and the headers that apply to decoded bytes. */
+/** Returns the response with another body, and without headers that don't apply to decoded bytes. */
 export function withBody(
   { status, statusText, headers: own, url }: Response,
   body: ReadableStream<Uint8Array<ArrayBuffer>> | string | null,
@@ -123,7 +123,7 @@ export function withBody(
   return Object.defineProperty(new Response(sized, { status, statusText, headers }), 'url', { value: url });
 }
 
-/** The runtime decodes a body but retains the headers of the encoded one, which break a forwarded response. */
+/** Removes headers of the encoded body, which the runtime retains after decoding, and which break a forwarded response. */
 function decodedHeaders(given: Headers): Headers {
   const headers = new Headers(given);
   headers.delete('content-encoding');
@@ -136,8 +136,8 @@ function decodedHeaders(given: Headers): Headers {
 }
 
 /**
- * A request body with a Content-Length, as object storage requires. If the runtime can't send the length
- * of a stream (Deno, browsers), it is a Blob: the given one of the same content, otherwise one that collects the bytes.
+ * Returns a request body with a Content-Length, as object storage requires. If the runtime can't send a stream's length (Deno,
+ * browsers), returns a Blob: the given one with the same content, or a new one with the collected bytes.
  */
 export async function bodyOfLength(
   stream: ReadableStream<Uint8Array<ArrayBuffer>>,

@@ -1,4 +1,4 @@
-// Calls the caller's functions in the caller's async context, and isolates their errors.
+// Runs callbacks in the caller's async context, and isolates their errors.
 
 import { builtIn } from './platform.js';
 import { withoutQueries } from './scrub.js';
@@ -7,8 +7,8 @@ import { withoutQueries } from './scrub.js';
 export type RunInContext = <T>(run: () => T) => T;
 
 /**
- * Captures the caller's async context (AsyncLocalStorage), so that a later callback still sees the
- * caller's request, tenant, or trace. Without an async context, functions simply run.
+ * Captures the caller's async context (AsyncLocalStorage), so that a later callback still sees the caller's request, tenant, or
+ * trace. Without AsyncLocalStorage, functions just run.
  */
 export function callerContext(): RunInContext {
   const hooks = builtIn<{ readonly AsyncLocalStorage: { snapshot(): RunInContext } }>('async_hooks');
@@ -16,8 +16,7 @@ export function callerContext(): RunInContext {
 }
 
 /**
- * Calls an observer of the caller. Errors that it throws or rejects with have no effect. They are passed
- * to `failed`, in words.
+ * Calls an observer, such as a hook. If it throws or rejects, passes the error's message to `failed` and continues.
  */
 export function callObserver(act: () => unknown, failed: (reason: string) => void = () => {}): void {
   const report = (error: unknown) => failed(reasonOf(error));
@@ -29,7 +28,7 @@ export function callObserver(act: () => unknown, failed: (reason: string) => voi
   }
 }
 
-/** The message of anything that was thrown. */
+/** Returns the message of any thrown value. */
 export function reasonOf(thrown: unknown): string {
   try {
     return withoutQueries(thrown instanceof Error ? thrown.message || thrown.name : String(thrown));

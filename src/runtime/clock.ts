@@ -1,43 +1,41 @@
-// The client's only source of time, timers, and randomness. A test controls its own Clock, and a simulation
-// seeds its randomness.
+// The client's only source of time, timers, and randomness. Tests control their own Clock, and simulations seed its randomness.
 
 /** The client's source of time. */
 export interface Clock {
   /** Milliseconds since the epoch. */
   now(): number;
   /**
-   * Runs `fire` once after `ms` milliseconds, never early. Returns a function that cancels it. An `isIdle` timer does
-   * not keep the process alive.
+   * Runs `fire` once after `ms` milliseconds, never early. Returns a function that cancels it. An `isIdle` timer doesn't keep
+   * the process alive.
    */
   after(ms: number, fire: () => void, options?: { readonly isIdle?: boolean }): () => void;
   /**
-   * Milliseconds that have really passed, from any start: a clock that is set forward or back does not change them.
-   * @default as `now`
+   * Monotonic milliseconds from any start, which changes of the system time don't affect. @default `now`
    */
   elapsed?(): number;
   /**
-   * If true, timers and promises belong to the request that created them and end with it, as on Cloudflare Workers. A
-   * call must then not wait for anything that another call does.
+   * If true, timers and promises end with the request that created them, as on Cloudflare Workers. A call must not wait for
+   * another call's work then.
    */
   readonly perRequest?: boolean;
-  /** Source of randomness. A simulation's clock has one with a seed. @default the runtime's */
+  /** Source of randomness. A simulation's clock has a seeded one. @default the runtime's */
   readonly random?: Random;
 }
 
-/** Option and property of a client's clock. A sandbox passes its own. */
+/** Option and property for a client's clock. A sandbox passes its own. */
 export const CLOCK: unique symbol = Symbol.for('gen-client.clock');
 
-/** The clock of a client or a store, so that its work follows a sandbox's time. Falls back to the runtime's. */
+/** Returns the clock of a client or a store, which may be a sandbox's, or the runtime's. */
 export function clockOf(client: object): Clock {
   return (client as { readonly [CLOCK]?: Clock })[CLOCK] ?? systemClock;
 }
 
-/** The randomness that belongs to a clock. */
+/** Returns a clock's source of randomness. */
 export function randomOf(clock: Clock): Random {
   return clock.random ?? systemRandom;
 }
 
-/** Longest delay of one timer. A delay over 31 bits would fire immediately. */
+/** Maximum delay of a timer. A delay over 31 bits would fire immediately. */
 const MAX_TIMER_MS = 2_147_483_646;
 
 /** Runs `fire` once after less than {@link MAX_TIMER_MS}. Returns a function that cancels it. */
@@ -48,7 +46,7 @@ export function shortTimer(ms: number, fire: () => void, isIdle = false): () => 
   return () => clearTimeout(timer);
 }
 
-/** The runtime's own clock. It looks up timers at each call, so fake timers work. */
+/** The runtime's clock. Looks up timers on each call, so fake timers work. */
 export const systemClock: Clock = {
   now: () => Date.now(),
   elapsed: () => performance.now(),
@@ -66,14 +64,13 @@ export const systemClock: Clock = {
 };
 
 export interface SteadyClock extends Clock {
-  /** The underlying clock, which shows the wall time. All users of one clock share the object. */
+  /** The underlying clock, with wall time. All users of one clock share this object. */
   readonly wall: Clock;
 }
 
 /**
- * The same clock, protected against changes of the system time: `now` counts the time that has really passed if the
- * clock knows it, never runs backward, and never shows less than a timer's delay when it fires. Use it for differences
- * only.
+ * Returns a clock that changes of the system time don't affect. `now` is monotonic, and never returns less than a timer's due
+ * time when the timer fires. Use it for differences only.
  */
 export function steady(clock: Clock | SteadyClock): SteadyClock {
   if ('wall' in clock) return clock;
@@ -126,7 +123,7 @@ export const systemRandom: Random = {
   uuid: () => crypto.randomUUID(),
 };
 
-// Looked up when the module loads, so that fake timers don't affect it.
+// Captured when the module loads, so that fake timers don't affect it.
 const immediate: typeof setImmediate | undefined = globalThis.setImmediate;
 
 /** Resolves in a later turn of the event loop, after everything that is due now. */

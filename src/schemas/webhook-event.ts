@@ -11,7 +11,7 @@ export type WebhookEventType = (typeof WEBHOOK_EVENT_TYPES)[number];
  * Job of an event. For other fields, such as `errorMessage` and `finalTokenCost`, call
  * `client.jobs.get(event.data.job.id)`.
  */
-// A type alias, because an interface is not assignable to `Job`, which the client's methods accept.
+// A type alias, because an interface isn't assignable to `Job`, which the client's methods accept.
 export type EventJob = {
   /** Job ID. */
   id: string;
@@ -72,7 +72,7 @@ export interface JobBlockedEvent extends JobWebhookEvent {
 declare const UNDOCUMENTED: unique symbol;
 
 /**
- * An undocumented event type, which can be any string. To compare it, write `String(event.type) === 'job.archived'`.
+ * An undocumented event type, which can be any string. Compare it with `String(event.type) === 'job.archived'`.
  */
 // A branded string, so that `switch (event.type)` narrows. TypeScript can't exclude the documented types from a plain
 // string, or from a brand without a template.
@@ -101,7 +101,7 @@ const TYPES: readonly unknown[] = WEBHOOK_EVENT_TYPES;
  * a job ID, because a rejected event would be lost. Doesn't use zod, which would be larger than the rest of the
  * verification.
  */
-export function flawOfEvent(value: unknown): string | undefined {
+export function invalidFieldOfEvent(value: unknown): string | undefined {
   const { id, type } = fieldsOf(value);
   const promised: Fields = { id, type };
   if (TYPES.includes(type)) promised['data.job.id'] = eventJob(value).id;

@@ -1,4 +1,4 @@
-// Accepts an upload source in any body field that expects an upload ID.
+// Uploads files that are passed in body fields for upload IDs.
 import { GenError, PreflightError } from '../errors/index.js';
 import { INVALID_PARAMS, isUploadField } from '../rules/fields.js';
 import type { RequestOptions } from '../rules/options.js';
@@ -15,32 +15,32 @@ import type { FileOptions, UploadProgress } from './upload-options.js';
 /** Options for a call whose body can contain files. */
 export interface BodyFileOptions extends RequestOptions {
   /**
-   * Called as the files in the body are uploaded, with totals over all of them, in the async context of this call.
-   * `sentBytes` decreases if a PUT is retried. Errors that it throws are ignored.
+   * Called with the total progress while the files in the body are uploaded, in this call's async context. `sentBytes` decreases
+   * if a PUT is retried. Errors that it throws are ignored.
    */
   readonly onUploadProgress?: ((progress: UploadProgress) => unknown) | undefined;
 }
 
-/** The files in the body of one call. Each is uploaded once, even if a retry or another call sends it again. */
+/** Files in a call's body. Each is uploaded once, even if a retry or another call sends it again. */
 export interface BodyFiles {
-  /** Copies `body` but not its files, because the caller may change its object during the call. */
+  /** Copies `body` but not its files, because the caller may change the object during the call. */
   copy(body: unknown): unknown;
-  /** Returns `body` with upload IDs in place of the files. The first call uploads them. */
+  /** Returns `body` with upload IDs instead of files. The first call uploads them. */
   upload(body: unknown, options: BodyFileOptions): Promise<unknown>;
-  /** Returns `body` as JSON, without its files. Throws if a value can't be serialized. */
+  /** Returns `body` as JSON without the files. Throws if a value can't be serialized. */
   outline(body: unknown): string;
   ids(): readonly string[];
-  /** Marks the uploads as needed: a job uses them, or may use them. */
+  /** Marks the uploads as used, because a job may exist. */
   keep(): void;
-  /** Deletes the uploads that no other call uses. Failures are ignored, because a leftover upload is private and free. */
+  /** Deletes the uploads that no other call uses. Ignores failures, because leftover uploads are private and free. */
   remove(): Promise<void>;
-  /** Called when the service no longer has an upload. Returns false if all are new, because a retry would then fail, too. */
+  /** Called when the service no longer has an upload. Returns false if all are new, because a retry would fail again. */
   forget(): boolean;
 }
 
 export interface PlacedFile {
   readonly source: unknown;
-  /** For messages: `reference_image_upload_ids[1]`. */
+  /** Position for messages, such as `reference_image_upload_ids[1]`. */
   readonly at: string;
   readonly field: string;
 }
@@ -117,7 +117,7 @@ export function placedFiles(body: unknown): PlacedFile[] {
   return placed;
 }
 
-/** Accepts any object or function. `prepareFile` validates it later, and its error says what to pass. */
+/** Returns true for any object or function. `prepareFile` validates it later, with a better error. */
 function isFile(value: unknown): boolean {
   return isObject(value) || typeof value === 'function';
 }
@@ -133,7 +133,7 @@ export function replaceFiles(body: unknown, by: ReadonlyMap<unknown, unknown>): 
   );
 }
 
-/** Throws if an upload of a file in the body would throw. Sends nothing. */
+/** Validates the files in a body as an upload would. Sends nothing. */
 export async function checkFiles(body: unknown, purpose?: 'character'): Promise<void> {
   for (const { file } of await describeAll(DEFAULT_LIMIT, placedFiles(body), { purpose })) file?.discard();
 }
@@ -207,7 +207,7 @@ async function sendAll(
       try {
         uses.set(source, await memory.use(source, { print, signal: controller.signal }, upload));
       } catch (reason) {
-        failed ??= { reason: signal?.aborted ? signal.reason : named(reason, at) };
+        failed ??= { reason: signal?.aborted ? signal.reason : withField(reason, at) };
         controller.abort(failed.reason);
       } finally {
         file?.discard();
@@ -235,20 +235,20 @@ function checkKind(ready: readonly ReadyFile[], { source, at, field }: PlacedFil
   });
 }
 
-const TOLD_TO_UPLOAD: readonly string[] = ['sizeBytes', 'mimeType'];
+const UPLOAD_ONLY_OPTIONS: readonly string[] = ['sizeBytes', 'mimeType'];
 
 function atField(at: string, field: string): (reason: unknown) => never {
   return (reason) => {
-    if (!PreflightError.isInstance(reason)) throw named(reason, at);
+    if (!PreflightError.isInstance(reason)) throw withField(reason, at);
     const { code, param = '', message } = reason;
-    const way = TOLD_TO_UPLOAD.includes(param)
+    const way = UPLOAD_ONLY_OPTIONS.includes(param)
       ? ` Upload it with uploads.upload(file, { ${param} }), and pass its upload_id here.`
       : '';
     throw new PreflightError(`${at}: ${message}${way}`, { code, param: field });
   };
 }
 
-function named(reason: unknown, at: string): unknown {
+function withField(reason: unknown, at: string): unknown {
   if (GenError.isInstance(reason)) reason.message = `${at}: ${reason.message}`;
   return reason;
 }

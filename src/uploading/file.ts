@@ -11,16 +11,16 @@ import { IMAGE_HEADER_BYTES, imageSize } from './image-size.js';
 import { recognizeSource, type Source } from './source.js';
 import type { FileOptions, ReportProgress } from './upload-options.js';
 
-/** A file that is ready to send. Bytes that `peek` read are still sent. */
+/** A file that is ready to send, including the bytes that `peek` read. */
 export interface UploadFile {
   readonly kind: string;
   readonly sizeBytes: number;
   readonly repeatable: boolean;
-  /** Returns a request body that calls `moved` for each chunk. If the source isn't `repeatable`, call it only once. */
+  /** Returns a request body that calls `moved` for each chunk. Call it only once unless the source is `repeatable`. */
   body(moved: () => void): Promise<BodyInit>;
-  /** Returns why the source failed, if it did. */
+  /** Returns the source's error, if it failed. */
   failure(): { readonly reason: unknown } | undefined;
-  /** Called when the bytes have arrived. Reports the final progress. */
+  /** Reports the final progress. Called when the bytes have arrived. */
   finish(): void;
   /** Closes a source that won't be sent. */
   discard(): void;
@@ -28,15 +28,15 @@ export interface UploadFile {
   peek(bytes: number): Promise<Uint8Array>;
 }
 
-/** A file with the parameters of step 1. */
+/** A file and the params of step 1. */
 export interface DescribedFile extends UploadFile {
   readonly params: CreateUploadParams;
 }
 
-/** A type that the service adds later has no documented maximum. */
+/** Documented size limits. Types that the service adds later have none. */
 const MAX_BYTES: Readonly<Record<string, number>> = UPLOAD_BYTES;
 
-/** Opens a source for step 2 only. Step 1 already described the file, so only its size matters. */
+/** Opens a source for step 2 only. Step 1 has already described the file, so only the size matters. */
 export function openFile(given: unknown, options: Pick<FileOptions, 'sizeBytes' | 'onProgress'>): UploadFile {
   const { source, sizeBytes } = openSource(given, options);
   return toFile(source, sizeBytes, reporter(options));
@@ -48,10 +48,10 @@ export interface ReadLimit {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** For files that are validated without a client. */
+/** Timeout for files that are validated without a client. */
 export const DEFAULT_LIMIT: ReadLimit = { timeoutMs: DEFAULT_TIMEOUT_MS };
 
-/** Determines the parameters of step 1. Throws if the file exceeds a documented limit. Sends no request. */
+/** Determines the params of step 1. Throws if the file exceeds a documented limit. Sends no request. */
 export async function describeFile(
   given: unknown,
   options: FileOptions,
@@ -64,8 +64,8 @@ export async function describeFile(
   const file = toFile(source, sizeBytes, reporter(options));
   try {
     const head = await firstBytesOf(file, firstBytes, limit);
-    const mimeType = mediaTypeOf({ option, head, type: source.type, name }) ?? refuseType(name);
-    const uploadType = options.uploadType ?? uploadTypeOf(mimeType) ?? refuseKind(mimeType);
+    const mimeType = mediaTypeOf({ option, head, type: source.type, name }) ?? throwUnknownType(name);
+    const uploadType = options.uploadType ?? uploadTypeOf(mimeType) ?? throwUnsupportedType(mimeType);
     if (options.preflight !== false) checkLimits({ sizeBytes, uploadType, head, purpose });
     const params: CreateUploadParams = {
       file_name: safeFileName(name, mimeType),
@@ -80,9 +80,9 @@ export async function describeFile(
   }
 }
 
-/** Applies the attempt's timeout, because a stream may never yield a byte. Uses real time, even with a sandbox's clock. */
+/** Reads the first bytes within the timeout, because a stream may never yield any. Uses real time, even in a sandbox. */
 async function firstBytesOf(file: UploadFile, bytes: number, { timeoutMs: ms, signal }: ReadLimit) {
-  const late = () => new TimeoutError(`It yielded too few bytes within ${ms} ms (timeoutMs).`, { timeoutMs: ms });
+  const late = () => new TimeoutError(`It did not yield enough bytes within ${ms} ms (timeoutMs).`, { timeoutMs: ms });
   const deadline = startDeadline({ clock: systemClock, ms, signal, late });
   try {
     return await deadline.race(file.peek(bytes));
@@ -132,7 +132,7 @@ function toFile(source: Source, sizeBytes: number, report: ReportProgress): Uplo
     async peek(bytes) {
       if (bytes === 0) return new Uint8Array();
       const content = source.open();
-      // Lets `discard` end a read in flight.
+      // Let `discard` end a read in flight.
       begun = content;
       const chunks = await firstChunks(content, bytes);
       begun = repeatable ? undefined : replay(chunks, content);
@@ -167,7 +167,7 @@ function replay(chunks: readonly Uint8Array[], rest: AsyncIterator<Uint8Array>):
   };
 }
 
-/** Cancels an invalid stream, which frees its connection or file descriptor. */
+/** Opens a source. Cancels an invalid stream, which frees its connection or file descriptor. */
 function openSource(given: unknown, options: FileOptions): { readonly source: Source; readonly sizeBytes: number } {
   let source: Source;
   try {
@@ -196,7 +196,7 @@ function sourceSize({ kind, sizeBytes: seen }: Source, { sizeBytes }: FileOption
   }
   if (size === 0) throw invalid(`${kind} is empty, so there is nothing to upload.`, 'source');
   if (seen !== undefined && seen !== size) {
-    throw invalid(`sizeBytes is ${size}, but ${kind} has ${seen} bytes. Leave sizeBytes out.`, 'sizeBytes');
+    throw invalid(`sizeBytes is ${size}, but ${kind} has ${seen} bytes. Omit sizeBytes.`, 'sizeBytes');
   }
   return size;
 }
@@ -223,12 +223,12 @@ function checkLimits(file: {
   }
 }
 
-function refuseType(name: string | undefined): never {
+function throwUnknownType(name: string | undefined): never {
   const from = name === undefined ? 'from its first bytes' : `from its first bytes or its name "${name}"`;
   throw invalid(`The type of the file could not be detected ${from}. Pass mimeType: "video/mp4".`, 'mimeType');
 }
 
-function refuseKind(mimeType: string): never {
+function throwUnsupportedType(mimeType: string): never {
   throw invalid(
     `The file is ${mimeType}, which is not an image, video, or audio. Pass another file, or mimeType and uploadType.`,
     'mimeType',
@@ -285,7 +285,7 @@ function meteredBody(content: AsyncIterator<Uint8Array>, meter: Meter) {
   const stream = new ReadableStream({ pull, cancel: () => stop(content) }, { highWaterMark: 0 });
   return {
     stream,
-    /** Needed because a runtime may not pull again after the last byte. */
+    /** Reports the last chunk, because a runtime may not pull again after the last byte. */
     finish() {
       queued = sizeBytes;
       report();
@@ -302,13 +302,13 @@ async function nextChunk(content: AsyncIterator<Uint8Array>): Promise<Uint8Array
   }
 }
 
-/** Reads to the end before sending the last byte, because the content may be longer, or throw at its end if it changed. */
+/** Reads to the end before sending the last byte, because the content may be longer, or throw if it changed. */
 async function expectEnd(content: AsyncIterator<Uint8Array>, given: number, sizeBytes: number): Promise<void> {
   const more = given > sizeBytes || (await nextChunk(content)) !== undefined;
   if (more) throw new RangeError(`The content is longer than its size of ${sizeBytes} bytes.`);
 }
 
-/** Doesn't wait, because a stalled source must not delay an abort. */
+/** Stops the source without waiting, because a stalled one must not delay an abort. */
 function stop(content: AsyncIterator<Uint8Array>): void {
   Promise.resolve(content.return?.()).catch(() => undefined);
 }

@@ -34,7 +34,7 @@ function webpSize(view: DataView, chunk: string): ImageSize | undefined {
   return { width: view.getUint16(26, true) & 0x3fff, height: view.getUint16(28, true) & 0x3fff };
 }
 
-/** Skips segments up to the frame header. C4, C8, and CC are in the range of frame markers but aren't frames. */
+/** Skips segments up to the frame header. C4, C8, and CC are in the range of frame markers, but aren't frames. */
 function jpegSize(view: DataView): ImageSize | undefined {
   let at = 2;
   while (view.getUint8(at) === 0xff) {

@@ -3,7 +3,7 @@ import { isObject } from '../schemas/envelope.js';
 import type { RereadableSource } from '../schemas/upload.js';
 
 export interface Source {
-  /** For messages, for example "a ReadableStream". */
+  /** Noun for messages, for example "a ReadableStream". */
   readonly kind: string;
   readonly name?: string | undefined;
   readonly type?: string | undefined;
@@ -15,7 +15,7 @@ export interface Source {
   readonly blob?: Blob;
 }
 
-/** Recognizes an upload source. Throws a TypeError that says what to pass instead. */
+/** Recognizes an upload source. Throws a TypeError with the fix for anything else. */
 export function recognizeSource(source: unknown): Source {
   if (isMemory(source)) return bytesSource(new Uint8Array(source));
   if (ArrayBuffer.isView(source)) {
@@ -28,7 +28,7 @@ export function recognizeSource(source: unknown): Source {
   if (isRereadable(source)) return rereadableSource(source, () => chunksOf(source.stream()));
   if (isResponseSource(source)) return responseSource(source);
   if (isStream(source)) {
-    if (source.locked) throw new TypeError('The ReadableStream is locked: something else is reading it.');
+    if (source.locked) throw new TypeError('The ReadableStream is locked, because something else is reading it.');
     return { kind: 'a ReadableStream', repeatable: false, open: () => chunksOf(source) };
   }
   if (isAsyncIterable(source)) {
@@ -39,7 +39,7 @@ export function recognizeSource(source: unknown): Source {
 
 const SOURCES = [isMemory, ArrayBuffer.isView, isBlob, isRereadable, isResponseSource, isStream, isAsyncIterable];
 
-/** Returns what to pass instead of a value that is no source, or undefined for a source. */
+/** Returns advice for a value that isn't a source, or undefined for a source. */
 export function problemOfSource(value: unknown): string | undefined {
   const isSource = typeof value === 'function' || SOURCES.some((is) => is(value));
   return isSource ? undefined : notASource(value);
@@ -47,10 +47,9 @@ export function problemOfSource(value: unknown): string | undefined {
 
 function notASource(source: unknown): string {
   if (typeof source === 'string' || source instanceof URL) {
-    return 'A string or URL is not a source. For a file pass fromPath(path) from "gen-client/node", for a web address await fetch(url).';
+    return 'A string or URL is not a source. For a file, pass fromPath(path) from "gen-client/node". For a URL, pass await fetch(url).';
   }
-  if (isObject(source) && 'buffer' in source)
-    return 'This object is not a source, but its buffer is: pass file.buffer.';
+  if (isObject(source) && 'buffer' in source) return 'This object is not a source. Pass its buffer: file.buffer.';
   return 'This is not a source. Pass a Blob, bytes, a Response, a stream, an async iterable, a function that returns a stream, or fromPath(path).';
 }
 
@@ -60,14 +59,14 @@ function bytesSource(bytes: Uint8Array): Source {
   return { kind: 'bytes', sizeBytes: length, repeatable: true, open };
 }
 
-/** Reads slices, because the 64 kB chunks of a Blob's stream halve the throughput of a large file. */
+/** Reads a Blob in slices, because the 64 kB chunks of its stream halve the throughput of a large file. */
 function blobSource(blob: Blob): Source {
   const read = async (start: number, end: number) => new Uint8Array(await bufferOf(blob.slice(start, end)));
   const open = () => oneAhead(pieces(blob.size, read));
   return { ...rereadableSource(blob, open), blob };
 }
 
-/** jsdom's Blob has no arrayBuffer(). */
+/** Reads a Blob. jsdom's has no arrayBuffer(). */
 function bufferOf(blob: Blob): Promise<ArrayBuffer> {
   if (typeof blob.arrayBuffer === 'function') return blob.arrayBuffer();
   return new Promise((resolve, reject) => {
@@ -86,7 +85,7 @@ function rereadableSource({ name, size, type }: Omit<RereadableSource, 'stream'>
 function responseSource(source: Response): Source {
   const { body, headers } = source;
   if (!source.ok)
-    throw new TypeError(`The Response has status ${source.status}: check response.ok before you upload it.`);
+    throw new TypeError(`The Response has status ${source.status}. Check response.ok before you upload it.`);
   if (body === null || source.bodyUsed) throw new TypeError('The Response has no body, or its body was already read.');
   return {
     kind: 'a Response',
@@ -144,7 +143,7 @@ function pieces(
   };
 }
 
-/** Reads any readable. Isn't a generator, because `return` can't interrupt a generator's pending read. */
+/** Reads any readable. Not a generator, because `return` can't interrupt a generator's pending read. */
 function chunksOf(source: unknown): AsyncIterator<Uint8Array> {
   let reading: Promise<AsyncIterator<unknown>> | undefined;
   const iterator = () => {
@@ -158,7 +157,7 @@ function chunksOf(source: unknown): AsyncIterator<Uint8Array> {
     },
     async return() {
       const readable = await source;
-      // The iterator of a Node.js stream doesn't close it before or during the first read.
+      // The iterator of a Node.js stream doesn't close the stream before or during the first read.
       if (isObject(readable) && 'destroy' in readable && typeof readable.destroy === 'function') readable.destroy();
       await (await iterator()).return?.();
       return { done: true, value: undefined };

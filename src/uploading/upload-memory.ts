@@ -1,4 +1,4 @@
-// Remembers the upload of each source object, so that the same object is uploaded only once.
+// Caches the upload of each source object, so that an object is uploaded only once.
 import { hexOf } from '../runtime/bytes.js';
 import { abortable } from '../runtime/deadline.js';
 import { isObject } from '../schemas/envelope.js';
@@ -35,14 +35,14 @@ interface UploadEntry {
 }
 
 export interface Lookup {
-  /** See {@link printOf}. If undefined, the object is uploaded on every call. */
+  /** Fingerprint from {@link printOf}. If undefined, each call uploads the object. */
   readonly print: string | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
 const MAX_DELETED = 10_000;
 
-/** The uploads of one account in this process. */
+/** Cached uploads of one account in this process. */
 export class UploadMemory {
   readonly #entries = new WeakMap<object, UploadEntry>();
   readonly #deleted = new Set<string>();

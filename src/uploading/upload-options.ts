@@ -14,9 +14,9 @@ export type ReportProgress = (progress: UploadProgress) => void;
 
 /** Description of a file to upload. */
 export interface FileOptions {
-  /** File name. Unsafe characters are replaced. @default the source's name, otherwise `upload` with the type's extension */
+  /** File name. Unsafe characters are replaced. @default the source's name, or `upload` with the type's extension */
   readonly filename?: string | undefined;
-  /** Media type, for example `video/mp4`. @default detected from the first bytes, then the Blob's type, then the name */
+  /** Media type, for example `video/mp4`. @default detected from the first bytes, the Blob's type, or the name */
   readonly mimeType?: string | undefined;
   /** Upload type, which determines the size limit. @default IMAGE, VIDEO, or AUDIO, depending on the media type */
   readonly uploadType?: UploadType | undefined;
@@ -29,7 +29,7 @@ export interface FileOptions {
   readonly onProgress?: ((progress: UploadProgress) => unknown) | undefined;
   /** If `character`, throws for an image less than 300 px wide. */
   readonly purpose?: 'character' | undefined;
-  /** If true, throws for a file that exceeds the documented limits, before the first request. @default the client's (true) */
+  /** If true, throws for a file that exceeds the documented limits, before the first request. @default the client's setting (true) */
   readonly preflight?: boolean | undefined;
 }
 

@@ -6,7 +6,7 @@ import { type DescribedFile, describeFile, openFile, type ReadLimit, type Upload
 import type { UploadMemory } from './upload-memory.js';
 import type { FileOptions, PutOptions, UploadOptions } from './upload-options.js';
 
-/** The destination of the bytes, as step 1 returned it. */
+/** Destination of the bytes, from step 1. */
 export type UploadTarget = Pick<CreatedUpload, 'direct_upload_url' | 'headers'> & Partial<Upload>;
 
 export interface PutRequest {
@@ -17,10 +17,10 @@ export interface PutRequest {
   readonly limit: 'uploads.put' | undefined;
 }
 
-/** The service's steps, each with its own retries. */
+/** The steps of an upload, each with its own retries. */
 export interface UploadSteps extends Pick<ReadLimit, 'timeoutMs'> {
   baseUrl(): string;
-  /** The uploads of the account in this process. */
+  /** Returns the account's cached uploads in this process. */
   memory(signal: AbortSignal | undefined): Promise<UploadMemory>;
   create(params: CreateUploadParams, options: RequestOptions): PromiseLike<CreatedUpload>;
   put(request: PutRequest, options: RequestOptions): PromiseLike<Response>;
@@ -90,7 +90,7 @@ function failureMessage(
   return `The upload failed at step ${at}: ${sentence(ofSource ? ofSource.reason : cause)}${once}`;
 }
 
-/** Runs step 2 only. If the source failed, throws that error instead of the connection's. */
+/** Runs step 2 only. If the source failed, throws its error instead of the connection's. */
 export async function putSource(
   steps: UploadSteps,
   { target, source, options }: { target: UploadTarget; source: unknown; options: PutOptions },
@@ -111,7 +111,7 @@ export async function putSource(
   }
 }
 
-/** The service may return a relative URL. */
+/** Returns the URL of the PUT. The service may send a relative one. */
 export function putUrl({ direct_upload_url }: UploadTarget, baseUrl: string | undefined): URL {
   return new URL(direct_upload_url, baseUrl === undefined ? undefined : `${baseUrl}/`);
 }
@@ -130,16 +130,16 @@ function putRequest(steps: UploadSteps, target: UploadTarget, file: UploadFile):
 }
 
 /** Headers that the client or the runtime sets. */
-const NOT_SENT = ['content-length', 'host', 'connection', 'transfer-encoding', 'expect'];
+const RESERVED_HEADERS = ['content-length', 'host', 'connection', 'transfer-encoding', 'expect'];
 
-/** Lowercases the names of the returned headers. Throws if HTTP doesn't allow a value. */
+/** Lowercases the names of the returned headers. Throws for a value that is invalid in HTTP. */
 function headersToSend(returned: Readonly<Record<string, string>>): Record<string, string> {
   const headers: Record<string, string> = {};
   for (const [name, value] of Object.entries(returned ?? {})) {
     const key = name.toLowerCase();
-    if (NOT_SENT.includes(key)) continue;
+    if (RESERVED_HEADERS.includes(key)) continue;
     if (/[^\t\x20-\x7e\x80-\xff]/.test(value)) {
-      throw new TypeError(`The service returned an upload header that HTTP cannot carry: "${name}".`);
+      throw new TypeError(`The service returned an upload header that is invalid in HTTP: "${name}".`);
     }
     headers[key] = value;
   }

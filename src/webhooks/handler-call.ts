@@ -1,4 +1,4 @@
-// Recognizes what frameworks pass to a web handler by mistake.
+// Explains calls of a web handler with a framework's own arguments.
 import { GenError } from '../errors/gen-error.js';
 import { type Fields, isFields } from '../schemas/envelope.js';
 

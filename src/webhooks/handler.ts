@@ -26,7 +26,7 @@ export type WebhookListeners = {
   readonly '*'?: ((event: WebhookEvent) => unknown) | undefined;
 };
 
-/** Keeps the runtime alive until `work` settles, after the response was sent. */
+/** Keeps the runtime alive after the response until `work` settles. */
 export type WaitUntil = (work: Promise<unknown>) => void;
 
 /** Methods of a GenClient that a handler uses. */
@@ -40,31 +40,31 @@ export interface WebhookClient {
 /** Options for {@link createWebhookHandler}. */
 export interface WebhookHandlerOptions extends Omit<VerifyWebhookOptions, 'secret'> {
   /**
-   * Signing secret from the console's Webhooks tab, or up to 8 of them during a rotation. A blank one throws. Without a
+   * Signing secret from the console's Webhooks tab, or up to 8 secrets during a rotation. Throws for a blank secret. Without a
    * secret, each event gets a 500 response and `onError` is called. @default the secret of `client`
    */
   readonly secret?: VerifyWebhookOptions['secret'];
   /** Listeners by event type. Returned promises are awaited. Events without a listener are acknowledged. */
   readonly on?: WebhookListeners | undefined;
   /**
-   * `'after'` runs the listener, then responds: 500 if it throws, so that the service sends the event again. A crash
-   * can run the listener twice. `'before'` responds 200 first, and loses the event if the listener throws, the process
-   * crashes, or the host freezes it after the response. @default 'after'
+   * `'after'` runs the listener and then responds, with 500 if it throws, so that the service sends the event again. After a
+   * crash, the listener can run twice. `'before'` responds 200 first, and loses the event if the listener throws, or the process
+   * crashes or is suspended. @default 'after'
    */
   readonly ack?: 'before' | 'after' | undefined;
   /**
    * Store for the IDs of handled events. Several processes need a shared one, such as `redisStore(redis)`.
-   * @default the `store` of `client`, otherwise the handler's own memory
+   * @default the `store` of `client`, or the handler's own memory
    */
   readonly store?: Store | undefined;
   /**
-   * Milliseconds that one delivery owns its event. Pass more than the longest listener takes: afterwards another copy
+   * Lease of a delivery on its event, in milliseconds. Pass more than the longest listener takes. After the lease, another copy
    * can be handled, and the unfinished listener is reported to `onError`. @default 60_000
    */
   readonly leaseMs?: number | undefined;
   /** A GenClient. Each event notifies its waits. Without `secret`, events are verified with the client's secret. */
   readonly client?: WebhookClient | undefined;
-  /** Used if the runtime's context has none, for example `after` of Next.js. */
+  /** Replaces a missing `waitUntil` of the runtime's context, for example with Next.js's `after`. */
   readonly waitUntil?: WaitUntil | undefined;
   /**
    * Called for every rejected request (a WebhookVerificationError, without an event) and when a listener or the store
@@ -114,7 +114,7 @@ export type WebhookHandler = (request: Request, context?: WebhookContext) => Pro
 
 const STATUS_OF_REFUSAL: { readonly [R in WebhookRefusal]?: number } = {
   body_too_large: 413,
-  // The receiver's own mistakes, so the service should send the event again.
+  // These are the receiver's own mistakes, so the service should send the event again.
   secret_missing: 500,
   options_invalid: 500,
   body_unavailable: 500,
@@ -131,10 +131,10 @@ const STATUS_OF_VERDICT: { readonly [V in Verdict]: number } = {
   unclaimed: 500,
 };
 
-/** A copy that arrives during the work waits one second for its end, then gets a 503 response. */
+/** A copy that arrives while the event is handled waits up to one second, and then gets a 503 response. */
 const PAUSES_MS = [25, 50, 100, 200, 300, 325];
 
-/** Maximum handled events that a handler without a store remembers. */
+/** Maximum handled events in the memory of a handler without a store. */
 const MAX_EVENTS = 10_000;
 
 /**
@@ -179,7 +179,7 @@ export function createWebhookHandler(options: WebhookHandlerOptions = {}): Webho
       event = await verify(request);
     } catch (error) {
       report(error);
-      return refused(error);
+      return rejectionResponse(error);
     }
     const notified = (async () => client?.notify(event))().catch((error) => report(error, event));
     const { claimed, outcome } = deliver(event);
@@ -188,8 +188,8 @@ export function createWebhookHandler(options: WebhookHandlerOptions = {}): Webho
     } catch (error) {
       report(error, event);
     }
-    if (ack === 'after') return answer(await outcome, leaseMs);
-    return answer((await claimed) === 'unclaimed' ? 'unclaimed' : 'handled', leaseMs);
+    if (ack === 'after') return verdictResponse(await outcome, leaseMs);
+    return verdictResponse((await claimed) === 'unclaimed' ? 'unclaimed' : 'handled', leaseMs);
   };
 }
 
@@ -202,27 +202,27 @@ function printError(error: unknown, event?: WebhookEvent): void {
   console.error(...(event === undefined ? [error] : [error, event]));
 }
 
-/** True if the receiver needs a fix. Requests of strangers aren't printed, because they could fill the log. */
+/** Returns true if the receiver needs a fix. Strangers' requests aren't printed, because they could fill the log. */
 function isOwnMistake(error: unknown): boolean {
   if (!WebhookVerificationError.isInstance(error)) return true;
   // A truncated body is the sender's mistake. A body that was read or parsed before is the receiver's.
-  const isCutOff = error.cause !== undefined && !GenError.isInstance(error.cause);
-  return STATUS_OF_REFUSAL[error.reason] === 500 && !isCutOff;
+  const isTruncated = error.cause !== undefined && !GenError.isInstance(error.cause);
+  return STATUS_OF_REFUSAL[error.reason] === 500 && !isTruncated;
 }
 
 function listenerOf(event: WebhookEvent, on: WebhookListeners): ((event: WebhookEvent) => unknown) | undefined {
-  // Only own properties, because an event's type may be "constructor".
+  // Look up own properties only, because an event's type may be "constructor".
   const [, listener] = Object.entries(on).find(([type]) => type === event.type) ?? [];
   return (listener ?? on['*']) as ((event: WebhookEvent) => unknown) | undefined;
 }
 
 /** Responds with only the reason, because the service's delivery log shows the response. */
-function refused(error: unknown): Response {
+function rejectionResponse(error: unknown): Response {
   if (!WebhookVerificationError.isInstance(error)) return new Response(null, { status: 500 });
   return new Response(error.reason, { status: STATUS_OF_REFUSAL[error.reason] ?? 400 });
 }
 
-function answer(verdict: Verdict, leaseMs: number): Response {
+function verdictResponse(verdict: Verdict, leaseMs: number): Response {
   return new Response(null, {
     status: STATUS_OF_VERDICT[verdict],
     headers: verdict === 'busy' ? { 'Retry-After': `${Math.ceil(leaseMs / 1000)}` } : {},

@@ -24,14 +24,14 @@ export interface Delivery {
 export interface InboxOptions {
   readonly store: Store;
   readonly leaseMs: number;
-  /** Milliseconds before each further claim of an event that another copy owns. */
+  /** Pauses in milliseconds before retrying to claim an event that another copy owns. */
   readonly pausesMs: readonly number[];
   readonly handle: (event: WebhookEvent) => unknown;
   /** Called for every failure. Never throws. */
   readonly report: (error: unknown, event: WebhookEvent) => void;
 }
 
-/** Handles each event once. Deduplicates only in the store, because on Workers, promises end with their request. */
+/** Handles each event once. Deduplicates only in the store, because on Workers promises end with their request. */
 export function createInbox(options: InboxOptions): (event: WebhookEvent) => Delivery {
   return (event) => {
     const claim = claimEvent(event, options);
@@ -78,11 +78,11 @@ async function handleOnce(event: WebhookEvent, { record, endsMs }: Claim, option
       report(error, event);
     }
     try {
-      // After the lease, another copy may own the claim, so it isn't released.
+      // Don't release the claim after the lease, because another copy may own it.
       if (verdict === 'handled') await record.complete();
       else if (!isOver) await record.release();
     } catch (error) {
-      // The verdict doesn't change, because the lease expires automatically.
+      // Don't change the verdict, because the lease expires automatically.
       report(error, event);
     }
   };
@@ -103,7 +103,7 @@ async function handleOnce(event: WebhookEvent, { record, endsMs }: Claim, option
 /** The only key of an event's group: `done`, or its owner. */
 const STATE_KEY = 'state';
 const HANDLED = 'done';
-const REMEMBER_MS = 3 * DAY_MS;
+const HANDLED_TTL_MS = 3 * DAY_MS;
 
 function eventRecord(store: Store, id: string) {
   const group = { store, group: `events/${id}`, clock: systemClock, random: systemRandom };
@@ -111,16 +111,16 @@ function eventRecord(store: Store, id: string) {
   const update = <T>(rule: (state: string | undefined) => Decision<T>) =>
     updateGroup(group, [STATE_KEY], ({ values }) => rule(values[STATE_KEY]));
   return {
-    /** Of any number of concurrent claims, one gets `new`. */
+    /** Claims the event. One of any number of concurrent claims gets `new`. */
     claim: (leaseMs: number) =>
       update<Claimed>((state) => {
-        // The claim may be our own, if its response was lost.
+        // If the store's response was lost, the claim may be our own.
         if (state !== undefined && state !== own) return { changes: {}, result: state === HANDLED ? 'done' : 'busy' };
         return { changes: { [STATE_KEY]: { value: own, ttlMs: leaseMs } }, result: 'new' };
       }),
     complete: () =>
-      update(() => ({ changes: { [STATE_KEY]: { value: HANDLED, ttlMs: REMEMBER_MS } }, result: undefined })),
-    /** The next claim gets `new`. */
+      update(() => ({ changes: { [STATE_KEY]: { value: HANDLED, ttlMs: HANDLED_TTL_MS } }, result: undefined })),
+    /** Releases the claim, so that the next one gets `new`. */
     release: () => update((state) => ({ changes: state === own ? { [STATE_KEY]: null } : {}, result: undefined })),
   };
 }

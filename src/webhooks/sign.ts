@@ -8,7 +8,7 @@ import { secretsOf, signatureOf, WEBHOOK_HEADERS, type WebhookSecret } from './s
 
 /** Options for `signWebhook`. */
 export interface SignWebhookOptions {
-  /** Signing secret. Several produce one `v1` each, as during a rotation. A blank one throws. */
+  /** Signing secret. Several secrets create several `v1` digests, as during a rotation. Throws for a blank secret. */
   readonly secret: WebhookSecret;
   /** Timestamp in Unix seconds. @default the current time */
   readonly timestamp?: number | undefined;
@@ -60,6 +60,6 @@ function textOf(event: object): string {
   try {
     return JSON.stringify(event);
   } catch (cause) {
-    throw new GenError('signWebhook: the event cannot be written as JSON.', { cause });
+    throw new GenError('signWebhook: the event cannot be serialized as JSON.', { cause });
   }
 }

@@ -1,6 +1,6 @@
 import { refusal } from '../errors/webhook-error.js';
 import { isObject } from '../schemas/envelope.js';
-import { type EventJob, flawOfEvent, signedJobIn, type WebhookEvent } from '../schemas/webhook-event.js';
+import { type EventJob, invalidFieldOfEvent, signedJobIn, type WebhookEvent } from '../schemas/webhook-event.js';
 import {
   type RawBody,
   rawBody,
@@ -27,7 +27,7 @@ export interface ReceivedWebhook {
 
 /** Options for {@link verifyWebhook}. */
 export interface VerifyWebhookOptions {
-  /** Signing secret from the console's Webhooks tab, or up to 8 of them during a rotation. A blank one throws. */
+  /** Signing secret from the console's Webhooks tab, or up to 8 secrets during a rotation. Throws for a blank secret. */
   readonly secret: WebhookSecret;
   /** Rejects a timestamp this many seconds or more in the past or the future. @default 300 */
   readonly toleranceSeconds?: number | undefined;
@@ -39,7 +39,7 @@ export interface VerifyWebhookOptions {
 
 const SIGNATURE_HEADER = 'x-service-signature';
 
-/** A timestamp and 16 signatures. A longer header is rejected without more work. */
+/** A timestamp and 16 signatures. Longer headers are rejected immediately. */
 const MAX_PARTS = 17;
 const MAX_HEADER_LENGTH = 4_096;
 
@@ -78,7 +78,7 @@ export async function verifyWebhook(
   );
 }
 
-/** Ignores parts of other schemes: a service sends a new one before receivers know it. */
+/** Parses the header. Ignores other schemes, because the service may add one before receivers support it. */
 function signatureIn(headers: WebhookHeaders): { timestamp: string; signatures: string[] } {
   const header = signatureHeader(headers);
   if (header == null)
@@ -94,7 +94,7 @@ function signatureIn(headers: WebhookHeaders): { timestamp: string; signatures: 
         .split(',')
         .map((part) => part.trim());
   const signatures = parts.filter((part) => /^v1=[\da-f]{64}$/.test(part));
-  // With two timestamps, nobody knows which one was signed.
+  // With two timestamps, it's unknown which one was signed.
   const [stamp = '', second] = parts.filter((part) => part.startsWith('t='));
   const [, timestamp] = /^t=(0|[1-9]\d{0,11})$/.exec(stamp) ?? [];
   if (!timestamp || second || !signatures.length)
@@ -116,7 +116,7 @@ function isHeaders(headers: WebhookHeaders): headers is Headers {
 function checkAge(age: number, toleranceSeconds: number): void {
   if (!(toleranceSeconds > 0 && toleranceSeconds < Infinity))
     throw refusal('options_invalid', 'toleranceSeconds must be above 0.');
-  // Written so that a clock that returns NaN fails the check.
+  // Written so that NaN fails the check.
   if (Math.abs(age) < toleranceSeconds) return;
   const far = `${Math.abs(Math.round(age))} s ${age < 0 ? 'in the future' : 'ago'}`;
   throw refusal('timestamp_out_of_tolerance', `The webhook was signed ${far}. The limit is ${toleranceSeconds} s.`);
@@ -129,16 +129,16 @@ function eventIn(body: RawBody, signature: string): WebhookEvent {
   } catch (cause) {
     throw refusal('event_malformed', 'The signature is valid, but the body is not JSON.', cause);
   }
-  const flaw = flawOfEvent(event);
+  const flaw = invalidFieldOfEvent(event);
   if (flaw) throw refusal('event_malformed', `The signature is valid, but \`${flaw}\` is missing or not a string.`);
   return markVerified(event as WebhookEvent, body, signature);
 }
 
 /** A verified webhook, and the job in its signed bytes. */
 export interface VerifiedWebhook {
-  /** The raw body. */
+  /** Raw body. */
   readonly body: RawBody;
-  /** The header `X-Service-Signature`. */
+  /** `X-Service-Signature` header. */
   readonly signature: string;
   /** The job in the signed event, or undefined if the event has none. */
   readonly job: Readonly<EventJob> | undefined;
@@ -148,18 +148,16 @@ export interface VerifiedWebhook {
 const VERIFIED = Symbol.for('gen-client.verified-webhook');
 
 interface VerifiedMark extends Pick<VerifiedWebhook, 'body' | 'signature'> {
-  /** The marked event. A copy has another identity, so a copied mark is invalid. */
+  /** The marked event. A mark that was copied to another object is invalid. */
   readonly of: object;
 }
 
-/**
- * Marks an event as verified. The mark contains the signed bytes, so changing the event later changes nothing verified.
- */
+/** Marks an event as verified. The mark contains the signed bytes, so later changes of the event have no effect on it. */
 export function markVerified(event: WebhookEvent, body: RawBody, signature: string): WebhookEvent {
   return Object.defineProperty(event, VERIFIED, { value: Object.freeze<VerifiedMark>({ body, signature, of: event }) });
 }
 
-/** The webhook behind an event that `verifyWebhook` returned. Undefined for any other object, such as a copy. */
+/** Returns the webhook of an event from `verifyWebhook`, or undefined for any other object, including a copy. */
 export function verifiedWebhook(event: unknown): VerifiedWebhook | undefined {
   if (!isObject(event) || !(VERIFIED in event)) return undefined;
   const mark = event[VERIFIED] as Partial<VerifiedMark> | undefined;
@@ -168,7 +166,7 @@ export function verifiedWebhook(event: unknown): VerifiedWebhook | undefined {
   return { body, signature, job: signedJobIn(parsedEvent(body)) };
 }
 
-/** JSON.parse rejects a byte order mark; TextDecoder drops it. */
+/** Parses the body without a byte order mark, which JSON.parse rejects and TextDecoder drops. */
 function parsedEvent(body: RawBody): unknown {
   return JSON.parse(typeof body === 'string' ? body.replace(/^\uFEFF/, '') : new TextDecoder().decode(body));
 }

@@ -81,7 +81,7 @@ describe.skipIf(noRedis !== undefined)('an order that has ended', () => {
 
   it.each([
     ['repeat', { every: 1000 }, 'queue.queue.upsertJobScheduler'],
-    ['attempts', 1, 'use up no attempt'],
+    ['attempts', 1, "don't count as attempts"],
     ['backoff', 10, 'retryDelayMs of createGenWorker'],
     ['again', true, 'queue.videos.create has no option "again"'],
   ])('rejects the option %s', async (name, value, message) => {

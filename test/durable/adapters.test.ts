@@ -74,7 +74,7 @@ it.each([
   ['x'.repeat(100), true],
 ])('the Cloudflare event type %j is valid: %s', (eventType, isTaken) => {
   const make = () => cloudflareEngine({} as never, ACTIVITIES, { NonRetryableError: TerminalError, eventType });
-  if (isConflict) expect(make).not.toThrow();
+  if (isTaken) expect(make).not.toThrow();
   else expect(make).toThrow('eventType must be at most 100 letters, digits, "_", and "-"');
 });
 

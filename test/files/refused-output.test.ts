@@ -1,6 +1,6 @@
 // Errors for a rejected file and for a response without a file.
 import { describe, expect, it } from 'vitest';
-import { outputType, readOutputAnswer } from '../../src/downloading/output.js';
+import { outputType, parseOutputResponse } from '../../src/downloading/output.js';
 import { JobFile } from '../../src/downloading/output-source.js';
 import { APIError } from '../../src/errors/index.js';
 import { CLOCK } from '../../src/runtime/clock.js';
@@ -24,7 +24,7 @@ describe("a response isn't a file", () => {
     ['has no body', new Response(null, { status: 204 })],
     ['has an empty body', new Response('', { headers: { 'content-length': '0' } })],
   ])('if it %s', (_, response) => {
-    expect(() => readOutputAnswer('job_1', response)).toThrow(expect.objectContaining({ code: 'not_media' }));
+    expect(() => parseOutputResponse('job_1', response)).toThrow(expect.objectContaining({ code: 'not_media' }));
   });
 });
 

@@ -74,6 +74,6 @@ describe("an object store's response", () => {
       { status: 400, code: 'NotImplemented' },
       { status: 400, code: '' },
     ];
-    expect(unknown.map(store.refusesCondition)).toEqual([true, true, false]);
+    expect(unknown.map(store.rejectsCondition)).toEqual([true, true, false]);
   });
 });

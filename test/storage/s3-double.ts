@@ -128,8 +128,8 @@ export class S3Double {
     const { headers } = request;
     const length = Number(headers['content-length'] ?? Number.NaN);
     if (Number.isNaN(length)) return this.#refuse(request, response, { status: 411, code: 'MissingContentLength' });
-    const isConflict = () => headers['if-none-match'] === '*' && this.objects.has(key);
-    if (isConflict()) return this.#refuse(request, response, TAKEN);
+    const isTaken = () => headers['if-none-match'] === '*' && this.objects.has(key);
+    if (isTaken()) return this.#refuse(request, response, TAKEN);
     const matched = this.objects.get(key)?.etag;
     if (headers['if-match'] !== undefined && headers['if-match'] !== matched)
       return this.#refuse(request, response, matched === undefined ? { status: 404, code: 'NoSuchKey' } : TAKEN);
@@ -142,7 +142,7 @@ export class S3Double {
     }
     fault?.before?.();
     // Another request may have stored it meanwhile.
-    if (isConflict()) return this.#refuse(request, response, TAKEN);
+    if (isTaken()) return this.#refuse(request, response, TAKEN);
     if (fault?.response && !fault.response.isStored) return sendResponse(response, fault.response);
     const etag = `"${createHash('md5').update(bytes).digest('hex')}"`;
     const kept = Object.entries(headers).filter(

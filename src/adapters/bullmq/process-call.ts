@@ -81,7 +81,7 @@ export function createProcessor(
     try {
       if (!isCall(queueJob.data)) throw foreignRecord(work);
       const reason = await skipReason(work);
-      if (left !== undefined) return await leaveToOthers(work, left, reported);
+      if (reason !== undefined) return await leaveToOthers(work, reason, reported);
       if (hasFailed(queueJob)) throw finalError(errorFromJson(queueJob.data.failure as object as GenErrorJson));
       return await proceed(work);
     } catch (error) {

@@ -72,7 +72,7 @@ export async function generate(engine: DurableEngine, options: GenerateOptions):
   checkEngine(engine);
   const { call, params, key } = options ?? {};
   let run = orFail(engine, () => begin(options));
-  const storedEvent = (output: Json) => orFail(engine, () => storedEvent(output));
+  const eventOf = (output: Json) => orFail(engine, () => storedEvent(output));
   const name = stepNames(key);
   let stored: StoredOutput | undefined;
   for (;;) {
@@ -81,16 +81,14 @@ export async function generate(engine: DurableEngine, options: GenerateOptions):
       case 'create': {
         const { recover } = run.rules;
         const input = { call, params, key: step.key, model: step.model, recover } as object as Json;
-        run = nextDetachedStep(run, storedEvent(await engine.call(name('create'), 'create', input)));
+        run = nextDetachedStep(run, eventOf(await engine.call(name('create'), 'create', input)));
         break;
       }
       case 'read':
-        run = nextDetachedStep(run, storedEvent(await engine.call(name('read'), 'read', { jobId: step.jobId })));
+        run = nextDetachedStep(run, eventOf(await engine.call(name('read'), 'read', { jobId: step.jobId })));
         break;
       case 'store': {
-        const event: StoreEvent = storedEvent(
-          await engine.call(name('store'), 'store', { job: extra(step.job) } as Json),
-        );
+        const event: StoreEvent = eventOf(await engine.call(name('store'), 'store', { job: extra(step.job) } as Json));
         run = nextDetachedStep(run, event);
         ({ stored } = event);
         break;
