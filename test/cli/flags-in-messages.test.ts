@@ -2,6 +2,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
+import { messageOf } from '../../src/cli/errors.js';
 import { cliOnSandbox } from './cli-on-sandbox.js';
 import { runCli } from './run-cli.js';
 
@@ -64,6 +65,13 @@ it.each([
   writeFileSync(join(place.folder, name), text);
   const { stderr } = await cli('batch', name, '--out', 'out/');
   expect(stderr).toContain('Leave it out, or put it into extraBody, as a JSON object.');
+});
+
+it('a file name in an upload field suggests to pass a path', async () => {
+  const create = sandbox.client().images.create({ prompt: 'a fox', reference_upload_ids: ['fox.png'] });
+  const message = messageOf(await create.catch((error: unknown) => error));
+  expect(message).toContain('not a file name. Pass the path of a file');
+  expect(message).not.toMatch(LIBRARY);
 });
 
 it('a missing key mentions only its variable', async () => {
