@@ -1,14 +1,14 @@
 import type { Clock } from './clock.js';
 
-/** Callbacks by signal. */
+/** A signal's callbacks. */
 interface Listeners {
   readonly fires: Set<() => void>;
   readonly listener: () => void;
 }
 
 /**
- * Each signal has one listener in total. Thousands of calls can share one signal, and a
- * runtime searches all listeners to remove one.
+ * Callbacks of each signal, which has a single listener. Thousands of calls can share a signal, and removing one of many
+ * listeners is slow.
  */
 const LISTENERS = new WeakMap<AbortSignal, Listeners>();
 
@@ -20,7 +20,7 @@ export function onAbort(signal: AbortSignal | undefined, fire: () => void): () =
     return () => {};
   }
   const known = LISTENERS.get(signal) ?? startListening(signal);
-  // A separate function, so that the same `fire` can be passed twice.
+  // Wrap the function, so that the same `fire` can be passed twice.
   const entry = () => fire();
   known.fires.add(entry);
   return () => {
@@ -68,7 +68,7 @@ export function abortable<T>(
   });
 }
 
-/** Resolves when `work` settles, or immediately on an abort. The work continues without its caller. */
+/** Resolves when `work` settles, or immediately on an abort. The work continues. */
 export function settledOrAborted(work: PromiseLike<unknown>, signal: AbortSignal | undefined): Promise<void> {
   return new Promise((resolve) => {
     const forget = onAbort(signal, resolve);

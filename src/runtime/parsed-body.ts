@@ -1,4 +1,4 @@
-// A JSON body that a framework parsed before the handler was called. Only a handler that needs no raw bytes reads it.
+// A JSON body that a framework has already parsed, for handlers that don't need the raw bytes.
 
 const PARSED: unique symbol = Symbol.for('gen-client.parsed-body');
 
@@ -6,7 +6,7 @@ export function withParsedBody(request: Request, value: unknown): Request {
   return Object.assign(request, { [PARSED]: value });
 }
 
-/** The parsed body; undefined if the raw bytes are still there. */
+/** Returns the parsed body, or undefined if the raw bytes are available. */
 export function parsedBodyOf(request: Request & { readonly [PARSED]?: unknown }): unknown {
   return request[PARSED];
 }

@@ -1,23 +1,23 @@
 // Removes keys and signatures from errors, hooks, and logs.
 
 /** Maximum depth of an error's causes. */
-const DEEPEST_CAUSE = 6;
+const MAX_CAUSE_DEPTH = 6;
 const HIDDEN = '[redacted]';
-/** Shorter keys can be ordinary words. Real keys are longer. */
+/** Minimum length of a key to redact, because shorter ones can be ordinary words. */
 const MIN_KEY_LENGTH = 8;
 
-/** The text without the key, plain or JSON-encoded. */
+/** Redacts the key, plain or JSON-encoded. */
 export function scrubText(text: string, key: string | undefined): string {
   if (key === undefined || key.length < MIN_KEY_LENGTH) return text;
   return text.replaceAll(key, HIDDEN).replaceAll(JSON.stringify(key).slice(1, -1), HIDDEN);
 }
 
-/** The text without the queries of its URLs, because a query can contain a signature. Some runtimes put the URL into a message. */
+/** Removes the queries of URLs, which can contain signatures. Some runtimes include URLs in error messages. */
 export function withoutQueries(text: string): string {
   return text.replace(/\bhttps?:\/\/[^\s"'<>()]+/gi, (url) => url.replace(/[?#].*/, ''));
 }
 
-/** Removes secrets from a text. */
+/** Removes secrets from text. */
 type Scrub = (text: string) => string;
 
 /** Creates a function that removes the key, and the queries of URLs, from messages. `added` is appended to the target's query. */
@@ -29,7 +29,7 @@ export function scrubber(key: string | undefined, target?: string, added = ''): 
   };
 }
 
-/** A JSON value without secrets in its strings and names. */
+/** Removes secrets from a JSON value's strings and names. */
 export function scrubValue(value: unknown, scrub: Scrub): unknown {
   if (typeof value === 'string') return scrub(value);
   if (Array.isArray(value)) return value.map((item) => scrubValue(item, scrub));
@@ -37,22 +37,22 @@ export function scrubValue(value: unknown, scrub: Scrub): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, inner]) => [scrub(name), scrubValue(inner, scrub)]));
 }
 
-/** The headers without the key, which a service can echo. */
+/** Removes the key from headers, because a service can echo it. */
 export function scrubHeaders(headers: Headers, key: string | undefined): Headers {
   const clean = new Headers();
   for (const [name, value] of headers) clean.append(name, scrubText(value, key));
   return clean;
 }
 
-/** The cause, or, if it contains a secret at any depth, a copy without the secret and without nested values. */
+/** Returns the cause or, if it contains a secret at any depth, a copy without the secret and without nested values. */
 export function scrubCause(cause: unknown, scrub: Scrub, depth = 0): unknown {
-  if (!holdsHidden(cause, scrub)) return cause;
+  if (!containsSecret(cause, scrub)) return cause;
   if (typeof cause !== 'object' || cause === null) return scrubValue(cause, scrub);
   const entries = Object.keys(cause).map((name) => [name, propertyOf(cause, name)] as const);
   const flat = entries.filter(([, value]) => typeof value !== 'object' && typeof value !== 'function');
   const fields = scrubValue(Object.fromEntries(flat), scrub);
   if (!(cause instanceof Error)) return fields;
-  const scrubInner = (inner: unknown) => (depth < DEEPEST_CAUSE ? scrubCause(inner, scrub, depth + 1) : undefined);
+  const scrubInner = (inner: unknown) => (depth < MAX_CAUSE_DEPTH ? scrubCause(inner, scrub, depth + 1) : undefined);
   const inner = scrubInner(cause.cause);
   const message = scrub(`${cause.message}`);
   const options = inner === undefined ? undefined : { cause: inner };
@@ -66,13 +66,13 @@ export function scrubCause(cause: unknown, scrub: Scrub, depth = 0): unknown {
   return clean;
 }
 
-/** Maximum number of values to search. A larger cause counts as one that contains a secret. */
+/** Maximum number of values to search. A larger cause is treated as if it contained a secret. */
 const MAX_SEARCHED = 10_000;
-/** Objects whose content is not in their own properties. */
+/** Matches objects whose content isn't in their own properties. */
 const COLLECTION = /^\[object (Headers|Map|Set)\]$/;
 
-function holdsHidden(root: unknown, scrub: Scrub): boolean {
-  // A set also visits values that are added during the loop, each once.
+function containsSecret(root: unknown, scrub: Scrub): boolean {
+  // A set's iterator also visits values that are added during the loop.
   const values = new Set([root]);
   for (const value of values) {
     if (values.size > MAX_SEARCHED) return true;
@@ -82,7 +82,7 @@ function holdsHidden(root: unknown, scrub: Scrub): boolean {
   return false;
 }
 
-/** The parts of a value: names and values of its properties, the items of a collection, headers and URL of a request. */
+/** Returns the parts of a value: property names and values, items of a collection, and a request's headers and URL. */
 function partsOf(value: unknown): readonly unknown[] {
   if (typeof value !== 'object' || value === null || ArrayBuffer.isView(value)) return [];
   if (COLLECTION.test(Object.prototype.toString.call(value))) return [...(value as Iterable<unknown>)];

@@ -1,4 +1,4 @@
-/** Sets the value as the newest of the map. Evicts and returns the oldest if there are more than `max`. */
+/** Sets a value as the map's newest. If the map then has more than `max` entries, evicts and returns the oldest value. */
 export function setAndEvict<K, V>(map: Map<K, V>, key: K, value: V, max: number): V | undefined {
   map.delete(key);
   map.set(key, value);

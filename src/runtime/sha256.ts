@@ -1,7 +1,7 @@
 import { hexOf } from './bytes.js';
 import { builtIn } from './platform.js';
 
-/** A digest of bytes that arrive in pieces. */
+/** An incremental digest. */
 export interface Sha256 {
   /** Adds bytes. If it returns a promise, await it before the next call. */
   update(bytes: Uint8Array<ArrayBuffer>): unknown;
@@ -15,7 +15,7 @@ export function sha256Of(text: string): string {
   return hash.hex();
 }
 
-/** The part of node:crypto that is used. */
+/** The used part of node:crypto. */
 interface NodeCrypto {
   createHash(name: string): { update(bytes: Uint8Array): unknown; digest(encoding: 'hex'): string };
 }
@@ -26,7 +26,7 @@ interface Digesting {
 
 /**
  * Creates the SHA-256 of a stream, which WebCrypto doesn't support. Uses Node's hash if it is available without an import,
- * otherwise the digest stream of Cloudflare Workers, otherwise plain JavaScript.
+ * or else the digest stream of Cloudflare Workers or plain JavaScript.
  */
 export function createSha256(): Sha256 {
   const hash = builtIn<NodeCrypto>('crypto')?.createHash?.('sha256');
@@ -51,7 +51,7 @@ const BLOCK_BYTES = 64;
 /** The first 64 primes. */
 const PRIMES = /* @__PURE__ */ primesUpTo(311);
 
-/** The standard derives its constants from the fractional parts of the primes' roots. */
+/** Round constants, from the fractional parts of the primes' cube roots. */
 const ROUNDS = /* @__PURE__ */ Uint32Array.from(PRIMES, (prime) => fraction(Math.cbrt(prime)));
 
 /** SHA-256 in plain JavaScript (FIPS 180-4), because WebCrypto's digest is asynchronous. */
@@ -75,7 +75,7 @@ export class PlainSha256 implements Sha256 {
 
   hex(): string {
     const bits = BigInt(this.#bytes) * 8n;
-    // A one bit, zeros, and the length in bits, up to the end of a block.
+    // Pad the last block with a one bit, zeros, and the length in bits.
     const padding = new Uint8Array(9 + ((119 - (this.#bytes % BLOCK_BYTES)) % BLOCK_BYTES));
     padding[0] = 0x80;
     new DataView(padding.buffer).setBigUint64(padding.length - 8, bits);

@@ -1,4 +1,4 @@
-// Reads the response of a call, and creates the error of one that can't be used.
+// Reads a call's response, and creates the error of an unusable one.
 import { markPage } from '../errors/gen-error.js';
 import { type APIError, ResponseError } from '../errors/index.js';
 import { hasNoBody } from '../rules/failure-kind.js';
@@ -14,8 +14,8 @@ import { connectionError, networkFailure } from './http.js';
 import type { JsonRequest } from './transport.js';
 
 /** Maximum size of a JSON response after decompression. */
-const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
-/** Bytes of a rejection that are read for its message. */
+const MAX_RESPONSE_BYTES = 16 * 1024 * 1024;
+/** Maximum bytes of a rejection to read for its message. */
 const MAX_ERROR_BYTES = 64 * 1024;
 
 interface Read {
@@ -26,7 +26,7 @@ interface Read {
 /** Reads the response to an attempt. Throws the APIError of a rejection. */
 export async function readAnswer<T>(call: Call<T>, attempt: Attempt, response: Response): Promise<Answer<T>> {
   const { kind, attemptNumber: attempts, idempotencyKey } = call;
-  const meta = { requestId: shownRequestId(response, attempt.secret), attempts, idempotencyKey };
+  const meta = { requestId: scrubbedRequestId(response, attempt.secret), attempts, idempotencyKey };
   if (kind.type === 'json') {
     const { text, decoded } = await readJson(call, kind.request, attempt, response);
     return { ...meta, response, text, decoded };
@@ -38,13 +38,13 @@ export async function readAnswer<T>(call: Call<T>, attempt: Attempt, response: R
   const { text } = await readWhole(attempt, response);
   attempt.deadline.end();
   if (call.toService && isMarkup(text, response.headers.get('content-type'))) throw notJson(call, { response, text });
-  if (call.toService && isRefusalBody(parseJson(text))) throw apiRefusal(attempt, { response, text });
+  if (call.toService && isRefusalBody(parseJson(text))) throw apiErrorOf(attempt, { response, text });
   const whole = withText(response, text);
   return { ...meta, response: whole, decoded: { data: kind.read(whole) } };
 }
 
 /** Returns the service's ID for the request, without the API key, which a service may echo. */
-export function shownRequestId({ headers }: Response, secret: string | undefined): string | undefined {
+export function scrubbedRequestId({ headers }: Response, secret: string | undefined): string | undefined {
   const id = requestIdOf(headers);
   return id && scrubText(id, secret);
 }
@@ -59,9 +59,9 @@ async function readJson<T>(call: Call<T>, request: JsonRequest<T>, attempt: Atte
   const value = whole ? parseJson(text) : undefined;
   if (attempt.responseInfo) recordSize(attempt.responseInfo, text, value);
   if (whole && value === undefined && (text !== '' || request.creates)) throw notJson(call, { response, text });
-  if (isRefusalBody(value)) throw apiRefusal(attempt, { response, text });
+  if (isRefusalBody(value)) throw apiErrorOf(attempt, { response, text });
   try {
-    if (!whole) throw answerTooLarge(call, response);
+    if (!whole) throw responseTooLarge(call, response);
     return {
       text,
       decoded: {
@@ -74,8 +74,8 @@ async function readJson<T>(call: Call<T>, request: JsonRequest<T>, attempt: Atte
       },
     };
   } catch (failure) {
-    if (hasError(value)) throw apiRefusal(attempt, { response, text });
-    // Not thrown yet, because the caller may want the response itself, and a retry would return the same.
+    if (hasError(value)) throw apiErrorOf(attempt, { response, text });
+    // Don't throw yet, because the caller may want the response itself, and a retry would return the same one.
     return { text, decoded: { failure } };
   }
 }
@@ -92,17 +92,17 @@ async function readStream(attempt: Attempt, response: Response): Promise<Respons
 /** Reads the entire body within the attempt's timeout. Throws the APIError of a rejection. */
 async function readWhole(attempt: Attempt, response: Response) {
   const { call, deadline } = attempt;
-  const read = deadline.race(readText(response, response.ok ? MAX_ANSWER_BYTES : MAX_ERROR_BYTES));
+  const read = deadline.race(readText(response, response.ok ? MAX_RESPONSE_BYTES : MAX_ERROR_BYTES));
   if (response.ok) return read.catch(networkFailure);
-  // The status proves the rejection, so an incomplete body is no reason to retry.
+  // The status proves the rejection, so don't retry for an incomplete body.
   const { text } = await read.catch((error: unknown) => {
     if (call.signal?.aborted) throw error;
     return { text: '' };
   });
-  throw apiRefusal(attempt, { response, text });
+  throw apiErrorOf(attempt, { response, text });
 }
 
-function apiRefusal({ call, secret }: Attempt, { response, text }: Read): APIError {
+function apiErrorOf({ call, secret }: Attempt, { response, text }: Read): APIError {
   const { status, statusText, headers } = response;
   const now = call.core.config.clock.wall.now();
   const expectsJson = call.kind.type === 'json' || (call.kind.type === 'transfer' && call.toService);
@@ -121,8 +121,8 @@ function notJson(call: Call<unknown>, { response, text }: Read): ResponseError {
   return error;
 }
 
-function answerTooLarge(call: Call<unknown>, response: Response): ResponseError {
-  const message = `${call.method} ${call.url}: the ${response.status} response is larger than ${MAX_ANSWER_BYTES} bytes`;
+function responseTooLarge(call: Call<unknown>, response: Response): ResponseError {
+  const message = `${call.method} ${call.url}: the ${response.status} response is larger than ${MAX_RESPONSE_BYTES} bytes`;
   return new ResponseError(message, detailsOf(call));
 }
 
@@ -135,7 +135,7 @@ function recordSize(responseInfo: ResponseInfo, text: string, value: unknown): v
 /** Reads up to `maxBytes` of the body as text, after decompression. `whole` is true if that is the entire body. */
 async function readText(response: Response, maxBytes: number) {
   const { headers, body } = response;
-  // The runtime reads no more than a known length.
+  // The runtime never reads more than a known length.
   const fits = (bodyLength(headers) ?? Number.POSITIVE_INFINITY) <= maxBytes;
   if (body === null || fits) return { text: await response.text(), whole: true };
   const { bytes, end } = await readUpTo(body, maxBytes);
@@ -150,7 +150,7 @@ export function withText(response: Response, text: string): Response {
 interface StreamOptions {
   readonly deadline: Deadline;
   readonly idleMs: number;
-  /** The error of a connection that breaks in the middle. */
+  /** Creates the error for a connection that breaks off. */
   readonly broken: (cause: unknown) => Error;
 }
 
@@ -176,7 +176,7 @@ function watched(
     if (cancel) reader.cancel(reason).catch(() => {});
   };
   const guarded: UnderlyingDefaultSource<Uint8Array<ArrayBuffer>> = {
-    // Reaches a reader between two reads, too.
+    // Also ends a reader that is between two reads.
     start(controller) {
       const abort = () => {
         controller.error(deadline.signal.reason);

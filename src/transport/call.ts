@@ -1,4 +1,4 @@
-// A logical call, and the ports of the layers that it passes through.
+// A logical call, and the interfaces of the layers that it passes through.
 
 import { GenError } from '../errors/index.js';
 import { checkOptions, REQUEST_OPTIONS, type RequestOptions } from '../rules/options.js';
@@ -34,35 +34,35 @@ export interface Core {
   readonly credentials: Credentials;
   readonly http: Http;
   readonly jobs: JobReporter;
-  /** Returns the ledger from the client's store or budget, or from the budget of the call. */
+  /** Returns the ledger of the client's store or budget, or of the call's budget. */
   ledger(budget?: Budget): ClientLedger | undefined;
-  /** Undefined without hooks and without a logger. */
+  /** Returns the observer, or undefined without hooks and a logger. */
   observer(): Observer | undefined;
   channels(): Channels | undefined;
   /** Returns the client's rate limits, or undefined until a key function has returned a key. */
   limits(): RateLimits | undefined;
   limitsOf(account: ClientAccount): RateLimits;
-  /** Returns the state that all clients of the account share. May call a key function, until an abort. */
+  /** Returns the state that all clients of the account share. May call a key function. Aborts with `signal`. */
   account(signal?: AbortSignal): Promise<ClientAccount>;
   warn(message: string): void;
 }
 
-/** Reports events to hooks and the logger. An observer that throws has no effect. */
+/** Reports events to hooks and the logger. Ignores errors that they throw. */
 export type Observer = { readonly [Hook in keyof Hooks]-?: NonNullable<Hooks[Hook]> } & {
   warn(message: string): void;
 };
 
 export interface Http {
-  /** Sent to the service only. */
+  /** Headers that are sent to the service only. */
   readonly headers: Readonly<Record<string, string>>;
   /** Empty if fetch rejects `no-store`, as workerd does with an old compatibility date. */
   readonly cache: { readonly cache?: 'no-store' };
-  /** If true, fetch copies each body that could be redirected, as Node's does. */
+  /** If true, fetch buffers each body that could be redirected, as Node's does. */
   readonly keepsBodies: boolean;
 }
 
 export interface JobReporter {
-  /** A create is in flight until the promise settles. */
+  /** Registers a create in flight, until the promise settles. */
   creating(create: Promise<unknown>): void;
   seen(call: Call<unknown>, snapshot: JobSnapshot): Promise<void>;
   /** Reports a webhook about the end of a job. Only a verified one is recorded in the ledger. */
@@ -71,7 +71,7 @@ export interface JobReporter {
   stored(jobId: string): Promise<void>;
   /** Records that the program has the outcome of a job that didn't complete. */
   acknowledge(jobId: string): Promise<void>;
-  /** Makes `resume()` leave the job alone until the returned function is called. Undefined without a store that persists. */
+  /** Hides the job from `resume()` until the returned function is called. Returns undefined without a persistent store. */
   hold(jobId: string): (() => void) | undefined;
   /** Returns true if a hook, a channel, a budget, or a store needs the job's end. */
   isWatched(jobId: string): boolean;
@@ -81,21 +81,21 @@ export interface JobReporter {
   durationOf(job: PricedCall): number | undefined;
 }
 
-/** Records creates. A store or a budget brings it to the client. */
+/** Records creates. Provided by the client's store or budget. */
 export interface ClientLedger {
   /** If true, the client has a persistent store. */
   readonly isPersistent: boolean;
   /** Records a create before anything is uploaded or sent, and its outcome. */
   readonly ledgerLayer: Layer;
-  /** Records that an attempt is sent. The last layer above the attempt. */
+  /** Records that an attempt is sent. The layer directly above the attempt. */
   readonly recordSentLayer: Layer;
-  /** Returns the records of the ends of the client's jobs, one for each store. */
+  /** Returns the client's records of job ends, one per store. */
   records(): readonly JobRecords[];
   /** Records that the program has a job's outcome, or that its file is stored. Waits briefly, and never rejects. */
   acknowledge(jobId: string, what: 'outcome' | 'file'): Promise<void>;
-  /** Makes `resume()` leave the job alone until the returned function is called. Undefined without a store that persists. */
+  /** Hides the job from `resume()` until the returned function is called. Returns undefined without a persistent store. */
   hold(jobId: string): (() => void) | undefined;
-  /** Claims the account's creates without a living owner, and yields the jobs that `execute` returns in completion order. */
+  /** Claims the account's creates without a live owner, executes them, and yields their jobs in completion order. */
   resume(
     account: string,
     execute: (claimed: ClaimedRun, signal: AbortSignal) => Promise<Job>,
@@ -108,9 +108,9 @@ export interface ClientLedger {
 export interface CreateRecord {
   /** Records the IDs of the uploads, so that another process can send the create. */
   uploaded(body: unknown): Promise<void>;
-  /** Records that the request is sent under the call's key. Rejects if another process owns the create. */
+  /** Records that the request is sent with the call's key. Rejects if another process owns the create. */
   sending(call: Call<unknown>): Promise<void>;
-  /** Records that the last attempt created nothing, before a pause in which the process may crash. */
+  /** Records that the last attempt created no job, before a pause in which the process may crash. */
   unsent(): Promise<void>;
 }
 
@@ -119,20 +119,20 @@ export interface Call<T> {
   /** The method as users call it, for example `videos.create`. */
   readonly name: string;
   readonly method: string;
-  /** Relative to `prefix`, or absolute. May have a query. */
+  /** URL, relative to `prefix` or absolute, with an optional query. */
   readonly target: string;
   readonly prefix: string | undefined;
-  /** Added to the query of the target. */
+  /** Parameters to add to the target's query. */
   readonly query: readonly (readonly [name: string, value: string])[];
   /** The absolute URL without its query, for errors. */
   readonly url: string;
   /** The path relative to the base URL, without its query, for hooks and logs. */
   readonly path: string;
   readonly limit: string | undefined;
-  /** If true, the request goes to the service. Only then, the API key and the client's headers are sent. */
+  /** If true, the request goes to the service, and includes the API key and the client's headers. */
   readonly toService: boolean;
   readonly isPublic: boolean;
-  /** If true, rejects instead of waiting for the rate limit. */
+  /** If true, the call rejects instead of waiting for the rate limit. */
   readonly neverWaits: boolean;
   /** Headers from the call's options. Sent to the service only. */
   readonly headers: Readonly<Record<string, string>>;
@@ -149,9 +149,9 @@ export interface Call<T> {
   /** The body of a JSON call. The caller may change it while the call waits. */
   readonly body: unknown;
   readonly json: string | undefined;
-  /** The trace for subscribers; undefined without any. */
+  /** Trace for subscribers. Undefined without any. */
   readonly trace: RequestTrace | undefined;
-  /** 1 for the first attempt; 0 before it. */
+  /** Number of the attempt, from 1. 0 before the first. */
   readonly attemptNumber: number;
   /** Failed attempts before this one. A 429 that is waited out doesn't count. */
   readonly failures: number;
@@ -159,9 +159,9 @@ export interface Call<T> {
   readonly slot?: Slot | undefined;
   /** The API key of this attempt, if it was needed earlier to determine the account. */
   readonly secret?: string | undefined;
-  /** The create in the ledger, for the layers below the ledger's layer. */
+  /** The create's ledger record, for the layers below the ledger's. */
   readonly record?: CreateRecord | undefined;
-  /** What the call has sent, for the layers above. */
+  /** State of the sent requests, for the layers above. */
   readonly sent: {
     /** If true, a request may have created a job. */
     mayHaveArrived: boolean;
@@ -189,7 +189,7 @@ export interface Attempt {
   readonly deadline: Deadline;
   /** The API key, which must not appear in messages. */
   readonly secret: string | undefined;
-  /** Response data for the hooks; undefined without any. */
+  /** Response data for hooks. Undefined without any. */
   readonly responseInfo: ResponseInfo | undefined;
 }
 
@@ -198,7 +198,7 @@ export interface ResponseInfo {
   quotedTokens?: number | undefined;
 }
 
-/** The data of a response, or the reason why it could not be decoded. */
+/** A response's data, or the decoding error. */
 export type Decoded<T> = { readonly data: T } | { readonly failure: unknown };
 
 export interface Answer<T> extends Omit<ResponseMeta, 'response'> {
@@ -214,20 +214,20 @@ export type Next<T> = (call: Call<T>) => Promise<Answer<T>>;
 export type Layer = <T>(call: Call<T>, next: Next<T>) => Promise<Answer<T>>;
 
 /**
- * An option of calls whose run waits outside of this process: a queued call, a durable run. Such a call rejects with the time
- * to come back instead of waiting for its rate limit, and its create retains its position in the queue.
+ * Option of detached calls, whose run waits outside of this process: queued calls and durable runs. Such a call doesn't wait for
+ * its rate limit. It rejects with the time of a free slot, and its create retains its position in the queue.
  */
 export const DETACHED: unique symbol = Symbol.for('gen-client.detached');
 
 export interface DetachedCall {
   /** Queue of the run. The same key in another queue identifies a different run. */
   readonly queue?: string | undefined;
-  /** If true, its position in the queue is before all that are not urgent. */
+  /** If true, its position in the queue is before all calls that aren't urgent. */
   readonly isUrgent?: boolean | undefined;
   readonly maxRetries?: number | undefined;
-  /** The rules of the run. The params are checked with each of its models. */
+  /** The run's rules. The params are validated with each of their models. */
   readonly recover?: Recover | undefined;
-  /** Called with the body when its files are uploaded: with their IDs in place of the files. */
+  /** Called when the files are uploaded, with a body in which their IDs replace them. */
   readonly onUploads?: ((body: Readonly<Record<string, unknown>>) => void) | undefined;
 }
 
@@ -246,7 +246,7 @@ export function createCall<T>(core: Core, kind: CallRequest<T>, options: Request
   const schema = (kind.type === 'transfer' ? undefined : kind.request.options) ?? REQUEST_OPTIONS;
   if (options !== NO_OPTIONS && schema !== 'checked') checkOptions(name, schema, options);
   if (options.extraBody !== undefined && json?.body === undefined) {
-    throw new GenError(`${name} has no body, so extraBody has no effect. Leave it out.`);
+    throw new GenError(`${name} has no body, so extraBody has no effect. Omit it.`);
   }
   const target = kind.type === 'transfer' ? kind.request.url : requestPath(kind.request.path);
   const method: string = kind.type === 'transfer' ? 'PUT' : kind.request.method;
@@ -305,9 +305,7 @@ function queryOf(query: Query | undefined): Call<unknown>['query'] {
   );
 }
 
-/**
- * Returns the path as text. Throws if it would leave the base URL: URL parsers resolve `..`, even if it's encoded.
- */
+/** Returns the path. Throws if it would leave the base URL, because URL parsers resolve `..`, even if it's encoded. */
 function requestPath(given: RequestPath): string {
   const path = typeof given === 'function' ? given() : given;
   if (/^\/(?!\/)[^\\\s]+$/.test(path) && !/^[^?#]*\/(\.|%2e){1,2}([/?#]|$)/i.test(path)) return path;

@@ -1,4 +1,4 @@
-// The configuration of a client, for its transport.
+// A client's validated configuration, for its transport.
 import { GenError } from '../errors/index.js';
 import type { Random, SteadyClock } from '../runtime/clock.js';
 import type { Budget } from '../schemas/budget.js';
@@ -6,7 +6,7 @@ import type { Limits } from '../store/rate-limits.js';
 import type { Store } from '../store/store.js';
 import type { Hooks, Logger, LogLevel } from './events.js';
 
-/** The validated options. Secrets and environment variables are behind functions. */
+/** Validated options. Functions provide secrets and environment variables. */
 export interface Config {
   /** Returns the base URL without a trailing slash. Throws a {@link GenError} if none is set. */
   readonly baseUrl: () => string;
@@ -38,7 +38,7 @@ export interface Config {
   readonly random: Random;
 }
 
-/** A runtime without `process` has no environment, and Deno may deny access to it. */
+/** Reads an environment variable. Without `process` there are none, and Deno may deny access. */
 export function readVariable(name: string): { readonly value?: string | undefined; readonly denied?: string } {
   try {
     return { value: globalThis.process?.env?.[name]?.trim() || undefined };
@@ -47,13 +47,13 @@ export function readVariable(name: string): { readonly value?: string | undefine
   }
 }
 
-/** Text for a message if the environment could not be read. */
+/** Returns text for an error message if the environment could not be read. */
 export function whyNotRead(name: string): string {
   const { denied } = readVariable(name);
   return denied === undefined ? '' : ` ${name} could not be read: ${denied}`;
 }
 
-/** Returns the API key without the trailing line break of files and variables. Errors never contain it. */
+/** Validates the API key, and removes a trailing line break. Errors never contain the key. */
 export function checkApiKey(value: unknown, name = 'apiKey'): string {
   const key = typeof value === 'string' ? value.trim() : '';
   if (/^[\x21-\x7e]+$/.test(key)) return key;
@@ -64,7 +64,7 @@ export function checkApiKey(value: unknown, name = 'apiKey'): string {
   );
 }
 
-/** Headers that the client sets, and what to use instead. */
+/** Headers that the client sets, and the option to use instead. */
 const OWN_HEADERS: Readonly<Record<string, string>> = {
   authorization: 'the apiKey option',
   'idempotency-key': '{ idempotencyKey } of the call',
@@ -75,11 +75,11 @@ export function readHeaders(headers: Readonly<Record<string, string>> = {}): Rec
   const read: Record<string, string> = {};
   for (const [name, value] of Object.entries(headers)) {
     const key = name.toLowerCase();
-    if (Object.hasOwn(OWN_HEADERS, key)) throw new GenError(`headers must not set ${name}: use ${OWN_HEADERS[key]}.`);
-    // An invalid name may be a value that contains a key, so the message doesn't show it.
-    if (!/^[!#$%&'*+.^_`|~\w-]+$/.test(name)) throw new GenError('headers has a name that HTTP does not allow.');
+    if (Object.hasOwn(OWN_HEADERS, key)) throw new GenError(`headers must not set ${name}. Use ${OWN_HEADERS[key]}.`);
+    // Don't show an invalid name, because it may be a value that contains a key.
+    if (!/^[!#$%&'*+.^_`|~\w-]+$/.test(name)) throw new GenError('headers contains a name that is invalid in HTTP.');
     if (typeof value !== 'string' || /[^\t\x20-\x7e\x80-\xff]/.test(value)) {
-      throw new GenError(`headers: ${name} must have a value that HTTP allows.`);
+      throw new GenError(`headers: ${name} has a value that is invalid in HTTP.`);
     }
     read[key] = value;
   }

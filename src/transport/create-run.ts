@@ -1,4 +1,4 @@
-// Ports of the ledger for the code that sends and runs creates.
+// Interfaces of the ledger for the code that sends and runs creates.
 
 import type { CreatePhase } from '../rules/create-entry.js';
 import type { RequestOptions } from '../rules/options.js';
@@ -22,21 +22,21 @@ export interface JobRecords {
   ): Promise<void>;
 }
 
-/** The entry of a create in one store. Its call owns it. */
+/** A create's entry in one store. Its call owns the entry. */
 export interface LedgerCreate {
   readonly records: JobRecords;
   readonly owner: string;
-  /** Records the state of the run before a pause, so that a crashed process is resumed there. */
+  /** Records the run's state before a pause, so that it can be resumed there after a crash. */
   save(state: JobRunState, signal?: AbortSignal): Promise<void>;
   /** Ends the run. `isDelivered`: the program has its outcome. Waits briefly for the store if there is a `caller`. */
   end(isDelivered: boolean, caller?: Pick<RequestOptions, 'signal'>): Promise<void>;
 }
 
-/** The creates of one `createAndWait`: they have one entry, under the key of the first. */
+/** The creates of one `createAndWait`. They share one entry, under the key of the first. */
 export interface CreateRun {
   readonly key: string;
   readonly rules: RunRules | null;
-  /** Whether the caller has chosen the key, so that it may come again. */
+  /** If true, the caller chose the key, so the call can be repeated with it. */
   readonly hasOwnKey: boolean;
   readonly opened: LedgerCreate[];
   readonly isResumed?: boolean;
@@ -64,7 +64,7 @@ export interface ClaimedRun {
   readonly state: JobRunState;
 }
 
-/** A job that was resumed, and the order that it belongs to. */
+/** A resumed job and its create. */
 export interface ResumedJob {
   /** Final job. */
   readonly job: Job;
@@ -76,21 +76,21 @@ export interface ResumedJob {
   readonly label?: string | undefined;
 }
 
-/** A create that is not finished. */
+/** An unfinished create. */
 export interface UnfinishedCreate {
   /** Idempotency key of the run's first create. */
   readonly idempotencyKey: string;
   /** Namespace of the create. */
   readonly call: JobCall;
-  /** Body with upload IDs in place of files, or null until the files are uploaded. */
+  /** Body with upload IDs instead of files, or null until the files are uploaded. */
   readonly params: Readonly<Record<string, unknown>> | null;
-  /** ISO timestamp of the call. */
+  /** Time of the call, as an ISO timestamp. */
   readonly at: string;
   /** Label of the create, if it had one. */
   readonly label?: string | undefined;
   /**
-   * `open` is not sent, `sent` is in flight, `lost` had no response and may have a job, `accepted` has a job, and the
-   * job of `ended` is final.
+   * `open`: not sent. `sent`: in flight. `lost`: sent without a response, so a job may exist. `accepted`: the job exists.
+   * `ended`: the job is final.
    */
   readonly phase: CreatePhase;
   /** Job ID. Undefined until the service has accepted the create. */

@@ -59,7 +59,7 @@ export function createTransport(config: Config): ClientTransport {
 
 function createCore(config: Config): Core {
   const { clock } = config;
-  // Created by the first call, because they may read the environment.
+  // Created by the first call, because it may read environment variables.
   const observer = lazy(() => createObserver(config));
   const channels = lazy(openChannels);
   const warn = (message: string) => observer()?.warn(message);
@@ -72,7 +72,7 @@ function createCore(config: Config): Core {
     jobs: createJobReporter(seen),
     limits: credentials.limits,
     limitsOf: credentials.limitsOf,
-    account: async (signal) => (config.asksAccount ? undefined : credentials.account()) ?? askAccount(seen, signal),
+    account: async (signal) => (config.asksAccount ? undefined : credentials.account()) ?? loadAccount(seen, signal),
   };
 }
 
@@ -85,7 +85,7 @@ function lazy<T>(make: () => T): () => T {
 }
 
 /** Calls the key function for the account, with a timeout. */
-async function askAccount(
+async function loadAccount(
   { config, credentials, clock }: Pick<Core, 'config' | 'credentials' | 'clock'>,
   signal: AbortSignal | undefined,
 ): Promise<ClientAccount> {

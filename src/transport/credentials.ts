@@ -24,7 +24,7 @@ export interface Credentials {
 
 interface KeyUse {
   readonly method: string;
-  /** For messages, without its query. */
+  /** URL without its query, for messages. */
   readonly url: string;
 }
 
@@ -46,7 +46,7 @@ export function createCredentials(config: Config, warn: (message: string) => voi
     return last;
   };
   const check = (value: unknown, call: KeyUse) => {
-    if (!config.rotates && value === undefined) throw seenFromCallerOf(noKey(call), login);
+    if (!config.rotates && value === undefined) throw seenFromCallerOf(missingKeyError(call), login);
     return use(config.rotates ? checkedKey(value, call) : String(value));
   };
   const login = (call: KeyUse) => {
@@ -88,10 +88,10 @@ export function createCredentials(config: Config, warn: (message: string) => voi
   };
 }
 
-/** Checks the key that a function returned. It's called again before the next attempt, so an invalid key doesn't end a wait. */
+/** Validates a function's key. The function is called again before the next attempt, so an invalid key doesn't end a wait. */
 function checkedKey(value: unknown, call: KeyUse): string {
   try {
-    if (value === undefined) throw noKey(call);
+    if (value === undefined) throw missingKeyError(call);
     return checkApiKey(value);
   } catch (error) {
     if (GenError.isInstance(error)) markPassing(error);
@@ -99,7 +99,7 @@ function checkedKey(value: unknown, call: KeyUse): string {
   }
 }
 
-function noKey({ method, url }: KeyUse): AuthenticationError {
+function missingKeyError({ method, url }: KeyUse): AuthenticationError {
   const message = `The API key is missing. Pass { apiKey } to GenClient or set GEN_API_KEY.${whyNotRead('GEN_API_KEY')}`;
   return new AuthenticationError(message, {
     method,
@@ -111,7 +111,7 @@ function noKey({ method, url }: KeyUse): AuthenticationError {
   });
 }
 
-/** A key function may fail temporarily, for example if a vault is unavailable. Nothing was sent. `key` is the last key. */
+/** Returns the error for a failed key function, which may be temporary, for example if a vault is unavailable. Nothing was sent. */
 function keyFailure(thrown: unknown, { method, url }: KeyUse, key: string | undefined): unknown {
   if (GenError.isInstance(thrown)) return thrown;
   const scrub = scrubber(key);

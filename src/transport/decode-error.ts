@@ -7,14 +7,14 @@ import { readRetryAfter, readSeconds } from '../rules/retry-after.js';
 import { scrubHeaders, scrubText, scrubValue } from '../runtime/scrub.js';
 import { type Fields, isFields, parseJson, requestIdOf } from '../schemas/envelope.js';
 
-export interface RefusedRequest {
+export interface RejectedResponse {
   readonly status: number;
   readonly statusText: string;
   readonly headers: Headers;
   readonly text: string;
 }
 
-export interface RefusedCall {
+export interface RejectedCall {
   readonly method: string;
   readonly url: string;
   readonly idempotencyKey: string | undefined;
@@ -37,14 +37,14 @@ const MAX_PLAIN_MESSAGE = 300;
  * Creates the error of a rejection. Finds its code, message, and figures anywhere in the envelope, before the API key is
  * removed, because a key that is part of a code must not change the code.
  */
-export function decodeError(refusal: RefusedRequest, call: RefusedCall): APIError {
+export function decodeError(refusal: RejectedResponse, call: RejectedCall): APIError {
   const { text } = refusal;
   const clean = (said: string | undefined) => (said === undefined ? undefined : scrubText(said, call.secret));
   const headers = scrubHeaders(refusal.headers, call.secret);
   const body = parseJson(text) ?? storageError(text);
   const places = placesIn(body);
   const found = findCode(places);
-  // An unknown word that contains the key is its echo, not a code.
+  // An unknown word that contains the key is an echo of it, not a code.
   const code = found !== undefined && (isDocumented(found) || clean(found) === found) ? found : undefined;
   const documented = code === undefined ? undefined : rowOf(BY_CODE, code);
   const { status } = refusal;
@@ -75,13 +75,13 @@ export function decodeError(refusal: RefusedRequest, call: RefusedCall): APIErro
   return error;
 }
 
-/** Returns the `data` of the body, otherwise the body. Omits markup. */
+/** Returns the body's `data`, or the body itself. Omits markup. */
 function dataOf(body: unknown, text: string): unknown {
   if (body === undefined) return isMarkup(text) || text === '' ? undefined : text;
   return (isFields(body) ? body.data : undefined) ?? body;
 }
 
-/** Object storage reports errors, such as an expired signed URL, in XML only. */
+/** Parses the XML errors of object storage, for example for an expired signed URL. */
 function storageError(text: string): Fields | undefined {
   const field = (name: string) => new RegExp(`<${name}>([^<]*)`).exec(text)?.[1];
   const code = field('Code');
@@ -101,7 +101,7 @@ function placesIn(body: unknown): readonly Fields[] {
   return [error, isFields(error) ? error.data : undefined, root, inner, data, named, details].filter(isFields);
 }
 
-/** Returns a documented code from anywhere, otherwise the first value that looks like a code. */
+/** Returns any documented code, or the first value that looks like a code. */
 function findCode(places: readonly Fields[]): string | undefined {
   const names = ['code', 'error', 'errorCode', 'error_code', 'type', 'detail', 'message'];
   const known = first(places, names, (value) => (typeof value === 'string' && isDocumented(value) ? value : undefined));
@@ -118,12 +118,12 @@ function findMessage(places: readonly Fields[]): string | undefined {
   return first(places, names, prose) ?? first(places, names.slice(0, 3), asText);
 }
 
-function plainMessage(refusal: RefusedRequest, call: RefusedCall, text: string): string {
+function plainMessage(refusal: RejectedResponse, call: RejectedCall, text: string): string {
   const said = isMarkup(text) ? '' : text.trim().slice(0, MAX_PLAIN_MESSAGE);
   return `${call.method} ${call.url} failed with ${statusLine(refusal)}${said ? `: ${said}` : '.'}`;
 }
 
-function pageMessage(refusal: RefusedRequest, { method, url }: RefusedCall, said: string | undefined): string {
+function pageMessage(refusal: RejectedResponse, { method, url }: RejectedCall, said: string | undefined): string {
   const { text } = refusal;
   const title = isMarkup(text) ? /<title[^>]{0,100}>([^<]{0,200})/i.exec(text)?.[1] : text;
   const shown = (said ?? title ?? '').trim().slice(0, MAX_PLAIN_MESSAGE);
@@ -131,7 +131,7 @@ function pageMessage(refusal: RefusedRequest, { method, url }: RefusedCall, said
   return `${method} ${url}: received a web page instead of the service's response (${page}). A proxy may have sent it. Try again later, and check baseUrl.`;
 }
 
-function statusLine({ status, statusText }: RefusedRequest): string {
+function statusLine({ status, statusText }: RejectedResponse): string {
   return `${status} ${statusText}`.trim();
 }
 

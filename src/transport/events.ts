@@ -1,4 +1,4 @@
-// Events of calls and jobs, for hooks and the runtime's diagnostics channels.
+// Events of calls and jobs, for hooks and diagnostics channels.
 
 import { builtIn } from '../runtime/platform.js';
 import type { JobCall, JobStatus } from '../schemas/job.js';
@@ -32,7 +32,7 @@ export interface Channels {
   readonly wait: TraceChannel;
 }
 
-/** What the channel `gen-client:job` traces. */
+/** Message of the channel `gen-client:job`. */
 export interface JobTrace {
   /** The namespace that creates the job. */
   readonly call: JobCall;
@@ -48,13 +48,13 @@ export interface JobTrace {
   error?: unknown;
 }
 
-/** What the channel `gen-client:request` traces. */
+/** Message of the channel `gen-client:request`. */
 export interface RequestTrace {
-  /** The same ID as in the events of the hooks. */
+  /** ID of the call, as in the events of hooks. */
   readonly callId: string;
   /** The method, for example `videos.create`. */
   readonly name: string;
-  /** The path relative to the base URL, without its query; undefined for a direct upload. */
+  /** Path relative to the base URL, without its query. Undefined for a direct upload. */
   readonly path: string | undefined;
   readonly job?: JobTrace | undefined;
   attempts: number;
@@ -63,7 +63,7 @@ export interface RequestTrace {
   error?: unknown;
 }
 
-/** What the channel `gen-client:wait` traces. */
+/** Message of the channel `gen-client:wait`. */
 export interface WaitTrace {
   readonly jobId: string;
   error?: unknown;
@@ -74,7 +74,7 @@ interface DiagnosticsChannel {
   tracingChannel(name: string): TraceChannel;
 }
 
-/** Opens the channels. Undefined if the runtime has none. */
+/** Opens the channels, or returns undefined if the runtime has none. */
 export function openChannels(): Channels | undefined {
   const diagnostics = builtIn<DiagnosticsChannel>('diagnostics_channel');
   const traces = (name: string) => diagnostics?.tracingChannel(`gen-client:${name}`);
@@ -172,13 +172,13 @@ export interface RequestEvent {
 
 /** The end of an attempt. */
 export interface ResponseEvent extends RequestEvent {
-  /** HTTP status; undefined without a response. */
+  /** HTTP status. Undefined without a response. */
   readonly status: number | undefined;
   /** Milliseconds from the request to the end of the response, or of its headers for a stream. */
   readonly durationMs: number;
   /** The service's ID for the request, if it sent one. */
   readonly requestId: string | undefined;
-  /** Bytes of the body; undefined for a stream, or without a response. */
+  /** Bytes of the body. Undefined for a stream, or without a response. */
   readonly receivedBytes: number | undefined;
   /** Tokens that the service quoted for a create. */
   readonly quotedTokens: number | undefined;
@@ -198,14 +198,14 @@ export interface RetryEvent extends RequestEvent {
 export interface WaitEvent {
   /** ID of the call. */
   readonly callId: string;
-  /** The rate limit that is full or paused; undefined for a call without one. */
+  /** Rate limit that is reached or paused. Undefined for a call without one. */
   readonly limit: string | undefined;
-  /** Estimated wait in milliseconds; 0 for a budget. */
+  /** Estimated wait in milliseconds. 0 for a budget. */
   readonly waitMs: number;
   /** Number of queued calls, including this one. */
   readonly queued: number;
   /**
-   * `limit`: the limit is reached. `pause`: the service asked to wait. `budget`: other creates reserve what is missing.
+   * `limit`: the limit is reached. `pause`: the service requested a pause. `budget`: other creates reserve the tokens.
    */
   readonly reason: 'limit' | 'pause' | 'budget';
 }
@@ -233,7 +233,7 @@ export interface JobEvent {
   readonly errorCode?: string | undefined;
   /** Tokens that were quoted when the job was accepted. */
   readonly quotedTokens?: number | undefined;
-  /** Tokens that were charged; 0 for a failed job. Undefined until the service reports it. */
+  /** Tokens that were charged, or 0 for a failed job. Undefined until the service reports them. */
   readonly chargedTokens?: number | undefined;
   /** Tokens left on the account when the job was accepted. */
   readonly balanceTokens?: number | undefined;
@@ -245,9 +245,7 @@ export interface JobEvent {
   readonly waitedMs?: number | undefined;
 }
 
-/**
- * Functions that are called for every job, attempt, retry, and wait. Returned values and thrown errors have no effect.
- */
+/** Functions that are called for each job, attempt, retry, and wait. Returned values and thrown errors have no effect. */
 export interface Hooks {
   /** Called before an attempt. */
   readonly onRequest?: ((event: RequestEvent) => void) | undefined;
@@ -257,7 +255,7 @@ export interface Hooks {
   readonly onRetry?: ((event: RetryEvent) => void) | undefined;
   /** Called when a job is accepted, has ended, or its file is stored. Once per phase, job, and process. */
   readonly onJob?: ((event: JobEvent) => void) | undefined;
-  /** Called when a call waits for a slot of its rate limit, for the end of a 429, or for room in its budget. */
+  /** Called when a call waits for a rate-limit slot, for the end of a 429, or for tokens of its budget. */
   readonly onWait?: ((event: WaitEvent) => void) | undefined;
 }
 

@@ -1,4 +1,4 @@
-// Only importer of ky, which builds and sends every request: JSON, streams, and bytes.
+// Sends every request through ky: JSON, streams, and bytes. No other module imports ky.
 
 import ky from 'ky';
 import { APIError, ConnectionError, GenError } from '../errors/index.js';
@@ -15,24 +15,24 @@ import { type Attempt, type Call, detailsOf, type Http } from './call.js';
 import type { Config } from './config.js';
 import type { TransferRequest } from './transport.js';
 
-/** Bytes that may still be in the buffers below fetch when it has the last byte of a file. */
+/** Bytes that may still be buffered below fetch after it has read a file's last byte. */
 const SOCKET_BUFFER_BYTES = 1024 * 1024;
 /** A slower connection counts as broken. */
-const SLOWEST_BYTES_PER_MS = 100;
+const MIN_BYTES_PER_MS = 100;
 
-/** Retries, timeouts, and errors are the layers' own, because they cover the body. */
+/** The layers implement retries, timeouts, and errors themselves, because they cover the body, too. */
 const KY_OPTIONS = { retry: 0, timeout: false, throwHttpErrors: false } as const;
 
 export function createHttp({ headers }: Config): Http {
   return {
     headers: { ...(!isBrowser() && { 'user-agent': `gen-client/${VERSION}` }), ...headers },
-    cache: takesNoStore() ? { cache: 'no-store' } : {},
+    cache: supportsNoStore() ? { cache: 'no-store' } : {},
     keepsBodies: isNode(),
   };
 }
 
-/** Some frameworks, such as Next.js, cache every other GET. */
-function takesNoStore(): boolean {
+/** Returns true if fetch supports `no-store`. Without it, frameworks such as Next.js cache GETs. */
+function supportsNoStore(): boolean {
   try {
     return Boolean(new Request('http://localhost', { cache: 'no-store' }));
   } catch {
@@ -52,8 +52,8 @@ const ACCEPT_JSON = { accept: 'application/json' };
 const SEND_JSON = { ...ACCEPT_JSON, 'content-type': 'application/json' };
 
 /**
- * Sends the attempt and follows allowed redirects. If the runtime copies each body that could be redirected, a redirect of
- * a file is an error instead, because a file must not be buffered in memory.
+ * Sends the attempt and follows allowed redirects. If the runtime buffers each body that could be redirected, a file's redirect
+ * is an error, because a file must not be buffered in memory.
  */
 export async function send(attempt: Attempt): Promise<Response> {
   const { call } = attempt;
@@ -63,7 +63,7 @@ export async function send(attempt: Attempt): Promise<Response> {
     return await followRedirects(attempt, { ...sent, redirect: 'error' });
   } catch (error) {
     if (!isRedirectFailure(error) || attempt.deadline.signal.aborted) throw error;
-    throw refusedRedirect(call, 0, 'the bytes of a file go to no other address');
+    throw redirectError(call, 0, 'files are sent only to their original URL');
   }
 }
 
@@ -78,7 +78,7 @@ function requestOf(attempt: Attempt): SentRequest | Promise<SentRequest> {
 /** Sends one request through ky. */
 function sendOnce(
   attempt: Attempt,
-  /** The URL of a redirect; undefined for the call's own URL. */
+  /** URL of a redirect. Undefined for the call's own URL. */
   redirected: string | undefined,
   { headers, body, redirect = 'manual' }: SentRequest,
 ): Promise<Response> {
@@ -93,8 +93,8 @@ function sendOnce(
       ? { body: custom && http.keepsBodies ? nodeStream(body) : body, duplex: 'half' }
       : body !== undefined && { body }),
   };
-  // Looked up for each request, so that a fetch patched later is used. Another library's fetch can't read the runtime's
-  // Request, so it's called as `fetch(url, init)`. Only `init` contains the body, because ky would copy it.
+  // Look up fetch for each request, in case it is patched later. Another library's fetch can't read the runtime's Request, so
+  // call it as `fetch(url, init)`. Only `init` contains the body, because ky would copy it.
   const fetch = async (request: unknown) => {
     const { url: address, method, headers: sent } = request as Request;
     const send = custom ?? globalThis.fetch;
@@ -136,8 +136,8 @@ async function followRedirects(attempt: Attempt, first: SentRequest): Promise<Re
   const { call, secret } = attempt;
   let url: string | undefined;
   // Only the service gets the client's headers, the call's headers, and the API key.
-  const own = call.toService ? { ...call.core.http.headers, ...call.headers } : {};
-  const headers: Record<string, string> = { ...own, ...first.headers };
+  const serviceHeaders = call.toService ? { ...call.core.http.headers, ...call.headers } : {};
+  const headers: Record<string, string> = { ...serviceHeaders, ...first.headers };
   if (secret !== undefined) headers.authorization = `Bearer ${secret}`;
   if (call.idempotencyKey !== undefined) headers['idempotency-key'] = call.idempotencyKey;
   let sent: SentRequest = { ...first, headers };
@@ -145,25 +145,25 @@ async function followRedirects(attempt: Attempt, first: SentRequest): Promise<Re
     const response = await sendOnce(attempt, url, sent);
     if (!isRedirection(response)) return response;
     dropBody(response);
-    const asked = url ?? call.url;
-    const next = redirectTarget(response, call, asked);
+    const requested = url ?? call.url;
+    const next = redirectTarget(response, call, requested);
     if (redirects >= MAX_REDIRECTS) {
-      throw refusedRedirect(call, response.status, `it is the ${MAX_REDIRECTS + 1}th in a row`);
+      throw redirectError(call, response.status, `it is the ${MAX_REDIRECTS + 1}th in a row`);
     }
-    // Another origin gets none of them.
-    if (new URL(next).origin !== new URL(asked).origin) sent = { headers: first.headers };
+    // Another origin gets none of these headers.
+    if (new URL(next).origin !== new URL(requested).origin) sent = { headers: first.headers };
     url = next;
   }
 }
 
 /**
- * Returns the file of an attempt, and restarts the timeout as bytes are sent. After the last byte, some are still in the
- * buffers below. A body that is passed at once reports no progress, so its timeout depends on its size.
+ * Returns the request of a file, whose timeout restarts as bytes are sent. After the last byte, the timeout allows for bytes that
+ * are still buffered. A body in one piece reports no progress, so its timeout depends on its size.
  */
 async function transferFile({ call, deadline }: Attempt, request: TransferRequest): Promise<SentRequest> {
   const { 'content-length': length, ...headers } = request.headers;
   const buffered = Math.min(Number(length ?? SOCKET_BUFFER_BYTES), SOCKET_BUFFER_BYTES);
-  const restart = (bytes: number) => deadline.restart(call.timeoutMs + bytes / SLOWEST_BYTES_PER_MS);
+  const restart = (bytes: number) => deadline.restart(call.timeoutMs + bytes / MIN_BYTES_PER_MS);
   const body = await deadline.race(Promise.resolve(request.body(() => restart(buffered))));
   const size = bodySize(body);
   restart(size ?? buffered);
@@ -180,18 +180,18 @@ export function dropBody(response: Response): void {
   if (!response.bodyUsed) response.body?.cancel().catch(() => {});
 }
 
-/** Wraps what fetch or a body threw, whatever the runtime. */
+/** Wraps an error of fetch or a body, on any runtime. */
 class NetworkFailure extends Error {}
 
-/** Marks a rejection as a network failure, because a TypeError of fetch isn't a mistake in the program. */
+/** Marks a rejection as a network failure, because fetch's TypeError isn't a bug in the program. */
 export function networkFailure(thrown: unknown): never {
   if (thrown instanceof BadFetch) throw thrown;
-  // ky's wrapper adds nothing to its cause.
+  // Unwrap ky's error, which adds nothing to its cause.
   const isWrapper = thrown instanceof Error && thrown.name === 'NetworkError' && thrown.cause !== undefined;
   throw new NetworkFailure('', { cause: isWrapper ? thrown.cause : thrown });
 }
 
-/** Returns the error of an attempt: a ConnectionError for a network failure, or the reason of its timeout or abort. */
+/** Returns an attempt's error: a ConnectionError for a network failure, or the reason of its timeout or abort. */
 export function asFailure(error: unknown, { call, deadline, secret }: Omit<Attempt, 'responseInfo'>): unknown {
   if (!(error instanceof NetworkFailure)) return error;
   return deadline.signal.aborted ? deadline.signal.reason : connectionError(error.cause, call, secret);
@@ -208,7 +208,7 @@ export function connectionError(thrown: unknown, call: Call<unknown>, secret: st
 /** Returns the most specific message. Node's "fetch failed" has the reason in its cause. */
 function innermostMessage(error: Error, depth = 0): string {
   const { cause, message, name } = error;
-  // Node.js tries several addresses, and each one fails for its own reason.
+  // Node.js tries several addresses, and each can fail for another reason.
   if (error instanceof AggregateError && error.errors.length > 0 && depth < MAX_CAUSES) {
     const messages = error.errors.map((it) => (it instanceof Error ? innermostMessage(it, depth + 1) : reasonOf(it)));
     return [...new Set(messages)].join('; ');
@@ -218,27 +218,27 @@ function innermostMessage(error: Error, depth = 0): string {
 
 const MAX_REDIRECTS = 5;
 
-/** Returns the target of a redirect from `asked`. Throws an APIError if it must not be followed. */
-function redirectTarget({ status, type, headers }: Response, call: Call<unknown>, asked: string): string {
-  if (type === 'opaqueredirect') throw refusedRedirect(call, status, 'a browser does not say where it leads');
+/** Returns the target of a redirect from `requested`. Throws an APIError if it must not be followed. */
+function redirectTarget({ status, type, headers }: Response, call: Call<unknown>, requested: string): string {
+  if (type === 'opaqueredirect') throw redirectError(call, status, 'browsers hide its location');
   const location = headers.get('location') ?? '';
-  if (!URL.canParse(location, asked)) throw refusedRedirect(call, status, 'its location is not a URL');
-  const [from, to] = [new URL(asked), new URL(location, asked)];
+  if (!URL.canParse(location, requested)) throw redirectError(call, status, 'its location is not a URL');
+  const [from, to] = [new URL(requested), new URL(location, requested)];
   if (to.username + to.password !== '')
-    throw refusedRedirect(call, status, 'its location holds a user name or a password');
+    throw redirectError(call, status, 'its location contains a user name or a password');
   const unencrypted = from.protocol === 'https:' && to.protocol === 'http:';
   // Only a file may come from another origin, without the API key.
   const stays = from.origin === to.origin || call.kind.type === 'stream';
   if (!stays || unencrypted || !/^https?:$/.test(to.protocol) || !/^(GET|HEAD)$/.test(call.method)) {
-    throw refusedRedirect(call, status, `it leads to ${to.origin}${unencrypted ? ' without encryption' : ''}`);
+    throw redirectError(call, status, `it leads to ${to.origin}${unencrypted ? ' without encryption' : ''}`);
   }
   return to.href;
 }
 
 /** Creates the error of a redirect that isn't followed. */
-function refusedRedirect(call: Call<unknown>, status: number, why: string): APIError {
+function redirectError(call: Call<unknown>, status: number, why: string): APIError {
   const advice = call.toService
-    ? 'Set baseUrl to the address that it leads to, so that the API key is sent nowhere else.'
+    ? 'Set baseUrl to its location, so that the API key is sent only there.'
     : 'The storage must accept the bytes at the URL that the service returned.';
   const message = `${call.method} ${call.url}: the redirect is not followed, because ${why}. ${advice}`;
   const refused = { status, code: `http_${status}`, recovery: 'change_request' } as const;

@@ -5,12 +5,12 @@ import { sha256Of } from '../runtime/sha256.js';
 import { isFields, isObject, isText } from '../schemas/envelope.js';
 import { formatValue } from '../schemas/format-value.js';
 
-/** Readable characters of the parts in a key. The hash covers the rest. */
+/** Maximum length of a key's readable part. The hash covers the rest. */
 const MAX_READABLE = 128;
 const HEADER_VALUE = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/;
 
 /**
- * Returns the key of a call: the option, otherwise the body's `idempotency_key`, otherwise a new UUID. Throws a GenError for
+ * Returns a call's key: the option, the body's `idempotency_key`, or a new UUID, in this order. Throws a GenError for
  * an invalid key, because a repeated call without the key would create and charge a second job.
  */
 export function idempotencyKeyOf(option: unknown, body: unknown, random: Random = systemRandom): string {
@@ -19,14 +19,14 @@ export function idempotencyKeyOf(option: unknown, body: unknown, random: Random 
   if (given === undefined) return random.uuid();
   if (typeof given === 'string' && given.length <= MAX_KEY_LENGTH && HEADER_VALUE.test(given)) return given;
   throw new GenError(
-    `${option === undefined ? 'idempotency_key' : 'idempotencyKey'} must be a string of 1 to ${MAX_KEY_LENGTH} printable ASCII characters, not ${formatValue(given)}. idempotencyKeyFrom() creates one from your own IDs.`,
+    `${option === undefined ? 'idempotency_key' : 'idempotencyKey'} must be a string of 1 to ${MAX_KEY_LENGTH} printable ASCII characters, not ${formatValue(given)}. Create one from your own IDs with idempotencyKeyFrom().`,
   );
 }
 
 /**
- * Builds a stable idempotency key from your own IDs, at most 255 characters long. The same parts return the same key in every
- * process and version, and other parts return another: `('ab', 'c')` differs from `('a', 'bc')`, and `1` from `'1'`. Throws
- * a GenError without parts, or for a part that is neither a non-empty string nor a finite number.
+ * Builds a stable idempotency key of at most 255 characters from your own IDs. The same parts return the same key in every
+ * process and version, and different parts return different keys: `('ab', 'c')` and `('a', 'bc')` differ. Throws a GenError
+ * without parts, or for a part that is neither a non-empty string nor a finite number.
  *
  * @example
  * const key = idempotencyKeyFrom('order', 42, 'intro-video');
@@ -39,12 +39,12 @@ export function idempotencyKeyFrom(...parts: readonly (string | number)[]): stri
   return `${readable.slice(0, MAX_READABLE)}-${sha256Of(exact)}`;
 }
 
-/** Longest key to which a suffix can be added. */
-const EXTENSIBLE_KEY = 200;
+/** Maximum length of a key to which a suffix can be added. */
+const MAX_EXTENSIBLE_KEY = 200;
 
 /** Returns the prefix for keys derived from a key: the key, or its fingerprint if it's too long. */
 export function shortenKey(key: string): string {
-  return typeof key === 'string' && key.length > EXTENSIBLE_KEY ? idempotencyKeyFrom(key) : key;
+  return typeof key === 'string' && key.length > MAX_EXTENSIBLE_KEY ? idempotencyKeyFrom(key) : key;
 }
 
 /** Returns a short fingerprint of a text. */
@@ -60,14 +60,12 @@ function checkPart(part: unknown): string | number {
 }
 
 /**
- * An option of a create, in which the proxy passes the page's input. The key then identifies the input, not the params, which
- * may differ between versions of an app.
+ * Option of a create for the proxy, which passes the page's input. The key then identifies the input and not the params, which can
+ * differ between versions of an app.
  */
 export const ASKED: unique symbol = Symbol.for('gen-client.asked');
 
-/**
- * Returns a digest of the params, without those that may change when a call is repeated: upload IDs and webhook URLs.
- */
+/** Returns a digest of the params, without those that can change when a call is repeated: upload IDs and webhook URLs. */
 export function digestOf(name: string, params: object): string | undefined {
   const sorted = (_name: string, value: unknown) => {
     if (!isFields(value)) return value;
@@ -79,6 +77,6 @@ export function digestOf(name: string, params: object): string | undefined {
   try {
     return digestOfKey(name + JSON.stringify(params, sorted));
   } catch {
-    return undefined; // Not serializable: the call throws a better error.
+    return undefined; // The call throws a better error.
   }
 }

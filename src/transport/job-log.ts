@@ -1,4 +1,4 @@
-// Remembers the jobs of an account in this process, so that each phase of a job is reported once.
+// Tracks an account's jobs in this process, so that each phase of a job is reported once.
 
 import { setAndEvict } from '../runtime/set-and-evict.js';
 import { isFinal, type Job, type JobCall, tokensIn } from '../schemas/job.js';
@@ -6,7 +6,7 @@ import type { JobRecords } from './create-run.js';
 import type { JobEvent, JobTrace, TraceChannel } from './events.js';
 import type { JobSnapshot } from './transport.js';
 
-/** Maximum remembered jobs of all accounts. The oldest are evicted first. */
+/** Maximum number of tracked jobs in all accounts. The oldest are evicted first. */
 const MAX_JOBS = 10_000;
 /** The phases of a job as bits. */
 const PHASES: Readonly<Record<JobEvent['phase'], number>> = { accepted: 1, final: 2, stored: 4 };
@@ -27,7 +27,7 @@ interface LoggedJob {
   trace?: JobTrace | undefined;
   /** The channel of the trace. */
   channel?: TraceChannel | undefined;
-  /** The end as a ledger has recorded it. */
+  /** The end that a ledger has recorded. */
   recordedEnd?: string;
 }
 
@@ -40,14 +40,14 @@ export interface JobOrigin {
   readonly trace: JobTrace | undefined;
 }
 
-/** The end of a job that isn't reported or recorded yet. */
+/** A job's end that isn't reported or recorded yet. */
 export interface EndedJob {
   readonly records: readonly JobRecords[];
   readonly status: string;
   /** Undefined if it's unknown. */
   readonly chargedTokens: number | undefined;
   readonly isRead: boolean;
-  /** When the link of the file expires; undefined if it's unknown. */
+  /** Expiry of the file's link. Undefined if it's unknown. */
   readonly expiresMs: number | undefined;
   /** If true, this process created the job. */
   readonly isOwn: boolean;
@@ -55,7 +55,7 @@ export interface EndedJob {
   readonly creates: readonly Promise<unknown>[];
   /** Called when a ledger has recorded the end. */
   recorded(): void;
-  /** Reports the end once. Only one process reports what was charged. */
+  /** Reports the end once. Only one process reports the charge. */
   report(withCharge: boolean): void;
 }
 
@@ -63,12 +63,12 @@ export interface JobListeners {
   readonly now: () => number;
   readonly report: (event: JobEvent) => void;
   readonly channel: TraceChannel | undefined;
-  /** The ledgers of the client. The create may be recorded there by another process. */
+  /** The client's ledgers. Another process may have recorded the create there. */
   readonly records: readonly JobRecords[];
 }
 
 export class JobMemory {
-  /** The oldest first. */
+  /** Jobs, oldest first. */
   readonly jobs = new Map<string, LoggedJob>();
   /** Creates in flight. */
   readonly creates = new Set<Promise<unknown>>();
@@ -119,7 +119,7 @@ export class JobLog {
     if (isFinal(job) || !logged.isEnded) logged.status = job.status;
     logged.isRead = true;
     if (origin) this.#accepted(job, logged, { to, origin });
-    // The end may have come before the response to the create.
+    // The end may have been reported before the create's response arrived.
     return isFinal(job) || logged.isEnded ? this.#ended(job, logged, to) : undefined;
   }
 
@@ -145,7 +145,7 @@ export class JobLog {
     logged.records = [...new Set([...logged.records, ...records])];
     logged.acceptedMs ??= at.to.now();
     if (trace) {
-      // The same key may have created the job before.
+      // The same key may have created the job earlier.
       endTrace(logged);
       trace.jobId = job.id;
       logged.trace = trace;

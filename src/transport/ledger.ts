@@ -1,4 +1,4 @@
-// Stores and budgets bring the ledger: a client without them contains none of it.
+// Stores and budgets provide the ledger, so that it isn't bundled with a client without them.
 import { LEDGER } from '../rules/options.js';
 import type { Budget } from '../schemas/budget.js';
 import type { ClientLedger, Core } from './call.js';

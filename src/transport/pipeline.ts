@@ -14,9 +14,7 @@ import { ownJobLayer, usedKeysLayer } from './layers/used-keys.js';
 
 type Optional = Layer | false | undefined;
 
-/**
- * Returns the layers of a call, in order. Below the last one is the attempt, which authorizes, times, sends, and decodes.
- */
+/** Returns a call's layers in order. Below them is the attempt, which authorizes, times, sends, and decodes. */
 function layersOf({ core, request, limit, options }: Call<unknown>): readonly Optional[] {
   const ledger = request.call && core.ledger(options.budget);
   return [

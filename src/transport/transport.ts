@@ -1,4 +1,4 @@
-// The port that resources use: types only.
+// Types of the transport, which resources use.
 
 import type { RateLimitName } from '../rules/limits.js';
 import type { OptionsSchema, RequestOptions } from '../rules/options.js';
@@ -9,9 +9,9 @@ import type { ClientAccount } from '../store/account.js';
 import type { BodyFiles } from '../uploading/body-files.js';
 import type { CreateRun } from './create-run.js';
 
-/** A Promise of the data, with two other ways to get the response. */
+/** A promise of the data, with methods that return the response. */
 export interface RequestPromise<Data> extends Promise<Data> {
-  /** Idempotency key of a create, known from the start, so also when the call is aborted. Undefined for other calls. */
+  /** Idempotency key of a create, available immediately, even if the call is aborted. Undefined for other calls. */
   readonly idempotencyKey?: string | undefined;
   /**
    * Resolves with the data, the response, the service's request ID, the number of attempts, and the idempotency key.
@@ -44,10 +44,10 @@ export type CallResult<Data, Call> = [[Call] extends [never] ? 'open' : never] e
   ? RequestPromise<Data>
   : Promise<Data>;
 
-/** The call of a response, for its decoder. */
+/** The call, for the decoder of its response. */
 export interface DecodeContext {
   readonly method: string;
-  /** Without its query. */
+  /** URL without its query. */
   readonly url: string;
   readonly idempotencyKey?: string | undefined;
   /** Number of requests sent. */
@@ -63,7 +63,7 @@ export type RequestPath = string | (() => string);
 interface RequestBase {
   /** The method as users call it, for example `videos.create`. */
   readonly name: string;
-  /** Relative to the base URL. IDs in it come from the `path` tag. */
+  /** Path relative to the base URL. Build paths with IDs with the `path` tag. */
   readonly path: RequestPath;
   /** The documented rate limit of the endpoint, if any. */
   readonly limit?: RateLimitName | undefined;
@@ -85,7 +85,7 @@ export interface JobSnapshot {
 
 type QueryValue = string | number | boolean;
 
-/** Query parameters. An array repeats its name; undefined is left out. */
+/** Query parameters. An array repeats its name. Undefined is omitted. */
 export type Query = Readonly<Record<string, QueryValue | readonly QueryValue[] | undefined>>;
 
 export interface JsonRequest<T> extends RequestBase {
@@ -99,16 +99,16 @@ export interface JsonRequest<T> extends RequestBase {
   readonly waits?: Promise<unknown> | undefined;
   readonly run?: CreateRun | undefined;
   extractJob?(data: T): JobSnapshot;
-  /** If an earlier response was lost, this status means success: for example, a 404 for a deletion. */
+  /** Status that means success if an earlier response was lost, for example 404 for a deletion. */
   readonly statusWhenDone?: number;
   readonly isPublic?: boolean;
   /** If true, rejects with a RateLimitError instead of waiting for the rate limit. */
   readonly neverWaits?: boolean;
   /** Throws a PreflightError if the body breaks a documented rule. */
   readonly check?: ((body: unknown, warn: Warn, options?: CheckOptions) => void) | undefined;
-  /** Schema of the options if the call accepts more than other calls. `checked`: they are already validated. */
+  /** Schema of the options, if the call has its own. `checked`: the options are already validated. */
   readonly options?: OptionsSchema | 'checked' | undefined;
-  /** The files in the body. They are uploaded after the check. */
+  /** Files in the body. They are uploaded after the check. */
   readonly files?: RequestFiles | undefined;
   /** Decodes the body. Throws a ResponseError if something essential is missing. */
   readonly decode: (body: unknown, context: DecodeContext) => T;
@@ -119,11 +119,11 @@ export interface StreamRequest<T> extends RequestBase {
   readonly method: 'GET' | 'HEAD';
   /** Returns the result of the call. If that is a Response, it replaces the one from the service. */
   readonly read: (response: Response) => T | Promise<T>;
-  /** Schema of the options if the call accepts more than other calls. */
+  /** Schema of the options, if the call has its own. */
   readonly options?: OptionsSchema | undefined;
-  /** Milliseconds for which the service may still be publishing the file. Called after the first rejection. */
+  /** Returns how long the service may still be publishing the file, in milliseconds. Called after the first rejection. */
   readonly publishingMs?: () => Promise<number>;
-  /** Called when the call starts. */
+  /** Returns the headers. Called when the call starts. */
   readonly headers?: () => Readonly<Record<string, string>>;
 }
 

@@ -15,8 +15,8 @@ export interface JobUpdate extends JobProgress {
 }
 
 /**
- * Yields the job after each poll, and the final job last. Throws what `waitForJob` throws. Leaving the loop ends the
- * wait, but doesn't cancel the job.
+ * Yields the job after each poll, and the final job last. Throws what `waitForJob` throws. Exiting the loop ends the wait, but
+ * doesn't cancel the job.
  */
 export async function* watchJob(
   job: Job | string,
@@ -54,7 +54,7 @@ export async function* watchJob(
  * Yields the jobs in completion order. A failed job is yielded like any other, unless `throwOnFailure` is true.
  *
  * If a wait fails (for example, for an unknown ID or a timeout), the others continue. The error is thrown after the
- * last job; several are thrown as an AggregateError. An abort throws immediately. Leaving the loop ends all waits, but
+ * last job, several as an AggregateError. An abort throws immediately. Exiting the loop ends all waits, but
  * doesn't cancel the jobs.
  */
 export async function* waitForJobs(
@@ -62,7 +62,7 @@ export async function* waitForJobs(
   jobWaits: JobWaits,
   options: WaitOptions = {},
 ): AsyncGenerator<Job, void, undefined> {
-  // A string is iterable, so its letters would become job IDs.
+  // A string is iterable, so its characters would become job IDs.
   if (typeof jobs === 'string' || typeof jobs?.[Symbol.iterator] !== 'function') {
     throw new GenError(invalidValueMessage('waitForJobs: jobs', 'a list such as [first.id, second]', jobs));
   }
@@ -82,7 +82,7 @@ export async function* waitForJobs(
 
 /**
  * Yields the results in completion order, then throws the collected errors. An abort of `outer` throws immediately.
- * Leaving the loop aborts the signal passed to `finalJob`.
+ * Exiting the loop aborts the signal that `finalJob` receives.
  */
 export async function* inCompletionOrder<T, R extends object>(
   items: Iterable<T>,

@@ -22,7 +22,7 @@ export interface JobWaitsPorts {
   readonly transport: Pick<ClientTransport, 'jobs' | 'warn' | 'waits'>;
   /** Polls the job once. The scheduler retries. */
   readonly pollJob: (id: string, signal: AbortSignal) => Promise<Job>;
-  /** The scheduler that all clients of account `id` share. Rejects if the API key can't be loaded. */
+  /** Returns the scheduler that all clients of account `id` share. Rejects if the API key can't be loaded. */
   readonly scheduling: (signal?: AbortSignal) => Promise<Scheduling & { readonly id: string }>;
 }
 
@@ -34,12 +34,10 @@ export interface JobWaits {
   /** Like `waitForJob`, for a loop that calls `markDelivered` itself. Resolves with the final job. */
   waitInLoop(job: Job | string, options: WaitOptions): Promise<Job>;
   markDelivered(job: Job): void;
-  /**
-   * A wait within a longer call, whose options are already validated. Resolves with the final job, whatever its status.
-   */
+  /** Waits as part of a longer call, which has validated the options. Resolves with the final job, in any status. */
   follow(target: WaitTarget): Promise<Job>;
   notify(event: JobNotice): void;
-  /** For delays between two calls. */
+  /** Clock for delays between calls. */
   readonly clock: Clock;
 }
 
@@ -107,9 +105,7 @@ export function createJobWaits({ config, transport, pollJob, scheduling: schedul
   };
 }
 
-/**
- * Validates the options and waits. Not async: thousands of waits would each retain another frame of half a kilobyte.
- */
+/** Validates the options and waits. Not async, because each of thousands of waits would retain another 0.5 kB frame. */
 function startWait(
   job: Job | string,
   options: WaitOptions,
@@ -138,6 +134,6 @@ function targetOf(target: unknown): Pick<WaitTarget, 'id' | 'job'> {
   const hint = then !== undefined ? ' Await the create first.' : '';
   const created = job !== undefined || then !== undefined;
   throw new GenError(
-    `waitForJob takes a job or its ID.${hint}${created ? ' Pass the `job` of what create returns: waitForJob(created.job).' : ''}`,
+    `waitForJob accepts a job or its ID.${hint}${created ? ' Pass the `job` of what create returns: waitForJob(created.job).' : ''}`,
   );
 }

@@ -26,7 +26,7 @@ export interface JobNotification {
 export function notificationOf(event: unknown, baseUrl: string | undefined): JobNotification | undefined {
   if (!isFields(event)) {
     throw new GenError(
-      'notify takes the event that verifyWebhook returned: client.notify(await client.verifyWebhook(request)).',
+      'notify accepts an event from verifyWebhook: client.notify(await client.verifyWebhook(request)).',
     );
   }
   const job = verifiedWebhook(event)?.job;
@@ -37,13 +37,13 @@ export function notificationOf(event: unknown, baseUrl: string | undefined): Job
   return { id, isVerified: true, ...(isShown && { event: { ...job } }) };
 }
 
-/** If true, the client's API key may be sent to the file's URL. */
+/** Returns true if the client's API key may be sent to the file's URL. */
 function isOnOrigin(url: string | null | undefined, baseUrl: string | undefined): boolean {
   if (!url || !baseUrl || !URL.canParse(url)) return false;
   return new URL(url).origin === new URL(baseUrl).origin;
 }
 
-/** Passes notifications on to the waits of other processes, and those of other processes to `deliver`. */
+/** Forwards notifications to other processes, and passes theirs to `deliver`. */
 export interface SharedNotifications {
   publish(event: JobNotice): void;
   /** Starts listening for one wait. Returns a function that stops it. Undefined if the store can't notify. */
@@ -59,7 +59,7 @@ export interface NotificationsInStore {
 
 export type OpenSharedNotifications = (where: NotificationsInStore) => SharedNotifications;
 
-/** Opens notifications with the code that the store brings. */
+/** Opens notifications with the store's own code. */
 export function sharedNotifications(where: NotificationsInStore): SharedNotifications | undefined {
   const { [SHARING]: sharing }: { readonly [SHARING]?: { readonly openNotifications: OpenSharedNotifications } } =
     where.store as object;

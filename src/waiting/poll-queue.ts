@@ -3,9 +3,9 @@ import { type Candidate, type Model, rankOf } from '../rules/read-order.js';
 
 export interface Ranked extends Candidate {
   dueMs: number;
-  /** Learned from all jobs of its model, which share the object. */
+  /** Durations of the job's model. All of its jobs share this object. */
   of: { model: Model };
-  /** Remaining polls at short intervals, after an announcement that the job has ended. */
+  /** Remaining polls at short intervals after the job's end was announced. */
   eager: number;
   /** If true, no wait needs the result. The job is polled when no other is due. */
   readonly isChargeOnly: boolean;
@@ -13,7 +13,7 @@ export interface Ranked extends Candidate {
 
 export interface PollLimits {
   look(name: RateLimitName): Rate & {
-    /** Milliseconds until a slot is free; 0 if one is. */
+    /** Milliseconds until a slot is free, or 0. */
     readonly nextFreeMs: number;
   };
 }
@@ -23,13 +23,13 @@ export const NO_LIMITS: PollLimits = { look: () => ({ limit: Number.POSITIVE_INF
 /** Longest pause after a 429. */
 const MAX_HOLD_MS = 60_000;
 
-/** Jobs due for a poll under one rate limit. Released at the share of the limit that is reserved for polls. */
+/** Jobs under one rate limit that are due for a poll. Releases them at the pace that the polls' share of the limit allows. */
 export class PollQueue<E extends Ranked> {
   readonly #limits: PollLimits;
   readonly #urgent = new Set<E>();
   readonly #due = new Set<E>();
   readonly #chargeOnly = new Set<E>();
-  /** Polls saved while few jobs are due. They let a burst start without delay. */
+  /** Polls saved while few jobs are due. They allow a burst without delay. */
   #savedPolls = Number.POSITIVE_INFINITY;
   #countedAtMs: number;
   #heldUntilMs = Number.NEGATIVE_INFINITY;
@@ -54,12 +54,12 @@ export class PollQueue<E extends Ranked> {
    * Removes and returns the job to poll now. Otherwise, returns the milliseconds until a poll is allowed, or undefined
    * if no job is due.
    */
-  next(now: number, reading: number): E | number | undefined {
+  next(now: number, pollsInFlight: number): E | number | undefined {
     let entry: E | undefined = this.#urgent.values().next().value;
-    const urgentMs = entry ? this.#waitMs(now, true, reading) : Number.POSITIVE_INFINITY;
+    const urgentMs = entry ? this.#waitMs(now, true, pollsInFlight) : Number.POSITIVE_INFINITY;
     if (urgentMs > 0) {
       if (this.#due.size + this.#chargeOnly.size === 0) return entry && urgentMs;
-      const waitMs = this.#waitMs(now, false, reading);
+      const waitMs = this.#waitMs(now, false, pollsInFlight);
       if (waitMs > 0) return Math.min(urgentMs, waitMs);
       entry = this.#first(now);
     }
@@ -84,28 +84,28 @@ export class PollQueue<E extends Ranked> {
     return Math.max(this.#waitMs(now, true, 0) + aheadMs, nextFreeMs);
   }
 
-  /** Pauses all polls after a 429, for at most a minute. Other clients or processes have used up the limit. */
-  hold(now: number, askedMs: number): void {
-    this.#heldUntilMs = Math.max(this.#heldUntilMs, now + Math.min(askedMs, MAX_HOLD_MS));
+  /** Pauses all polls after a 429, for at most one minute. Other clients or processes have used up the limit. */
+  hold(now: number, requestedMs: number): void {
+    this.#heldUntilMs = Math.max(this.#heldUntilMs, now + Math.min(requestedMs, MAX_HOLD_MS));
   }
 
   /**
    * Milliseconds until a poll may be sent. Some saved polls are reserved for urgent jobs, so a webhook triggers a poll
    * even if others queue. When the limit is reached, one poll at a time waits for a slot.
    */
-  #waitMs(now: number, isUrgent: boolean, reading: number): number {
+  #waitMs(now: number, isUrgent: boolean, pollsInFlight: number): number {
     const { limit, windowMs, nextFreeMs } = this.#limits.look('jobs.get');
     const heldMs = Math.max(0, this.#heldUntilMs - now);
     if (limit === Number.POSITIVE_INFINITY) return heldMs;
     const perMs = (POLL_SHARE * limit) / windowMs;
-    // Together with the share, this stays within the limit in any window.
-    const most = Math.max(1, Math.floor(limit / 10));
-    this.#savedPolls = Math.min(most, this.#savedPolls + Math.max(0, now - this.#countedAtMs) * perMs);
+    // Together with the polls' share, this stays within the limit in any window.
+    const burst = Math.max(1, Math.floor(limit / 10));
+    this.#savedPolls = Math.min(burst, this.#savedPolls + Math.max(0, now - this.#countedAtMs) * perMs);
     this.#countedAtMs = now;
-    const short = (isUrgent ? 1 : 1 + Math.floor(most / 3)) - this.#savedPolls;
+    const short = (isUrgent ? 1 : 1 + Math.floor(burst / 3)) - this.#savedPolls;
     // Ignore rounding errors, which would start a timer of almost zero length.
     const paceMs = short > 1e-9 ? short / perMs : 0;
-    return Math.max(heldMs, paceMs, reading > 0 ? nextFreeMs : 0);
+    return Math.max(heldMs, paceMs, pollsInFlight > 0 ? nextFreeMs : 0);
   }
 
   /**

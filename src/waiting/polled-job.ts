@@ -7,11 +7,11 @@ import type { PollQueue, Ranked } from './poll-queue.js';
 export interface PolledJob extends Ranked {
   readonly id: string;
   job: Job | undefined;
-  /** Its class for learned durations, if its create is known. */
+  /** Class of the job for learned durations, if its create is known. */
   readonly lengthClass: string | undefined;
   sinceMs: number;
   lastReadMs: number;
-  /** The first one polls. After a failed poll, it moves to the end. */
+  /** Waits on the job. The first one polls, and moves to the end if the poll fails. */
   readonly subscribers: JobSubscriber[];
   /** Increases with each successful poll. */
   version: number;
@@ -21,9 +21,9 @@ export interface PolledJob extends Ranked {
   failures: number;
   /** Consecutive polls that returned an HTML page instead of the job. */
   pages: number;
-  /** When the last poll ended. */
+  /** End of the last poll. */
   lastPollMs: number;
-  /** When a poll first returned the job as completed, but without its file. */
+  /** Time when a poll first returned the job as completed but without its file. */
   filelessSinceMs: number | undefined;
   lastError: unknown;
   /** The most reliable announcement of its end so far. Each type makes the job urgent once. */
@@ -36,7 +36,7 @@ export interface PolledJob extends Ranked {
 export interface NewWait {
   readonly id: string;
   readonly job: Job | undefined;
-  /** Milliseconds between two polls. The shortest interval of all waits on the job applies. */
+  /** Poll interval in milliseconds. The shortest interval of all waits on the job applies. */
   readonly pollIntervalMs?: number | undefined;
   /** Longest `Retry-After` of a failed poll to wait for, in milliseconds. @default 120_000 */
   readonly maxRetryAfterMs?: number | undefined;
@@ -127,13 +127,13 @@ export class JobRhythms {
     if (entry.job === undefined) entry.sinceMs = now - this.#ageMs(job);
     if (entry.job?.modelId !== job.modelId || entry.job?.mediaType !== job.mediaType) entry.of = this.#modelOf(job);
     entry.job = job;
-    // A charge-only poll comes long after the end, so its time says nothing about the duration.
+    // A charge-only poll happens long after the end, so it doesn't reveal the duration.
     if (entry.isChargeOnly) return;
     const hasEnded = isSettled(job);
     const tookMs = hasEnded ? Date.parse(job.completedAt ?? '') - Date.parse(job.createdAt ?? '') : Number.NaN;
     const ageMs = tookMs >= 0 ? tookMs : now - entry.sinceMs;
     const hasCompleted = isCompleted(job);
-    // Failed jobs are ignored: many are rejected within moments.
+    // Ignore failed jobs, because many are rejected within moments.
     if (hasCompleted || !hasEnded) entry.of.model = learned(entry.of.model, ageMs, hasCompleted);
     if (hasCompleted) this.completed(entry, job, ageMs);
   }

@@ -9,14 +9,14 @@ import type { JobNotification } from './notifications.js';
 import { type PollLimits, PollQueue } from './poll-queue.js';
 import { EAGER_POLLS, JobRhythms, type JobSubscriber, type NewWait, type PolledJob } from './polled-job.js';
 
-/** Maximum polls in flight. Enough for typical latencies, even without a rate limit. */
+/** Maximum polls in flight, enough for typical latencies even without a rate limit. */
 const MAX_POLLS_IN_FLIGHT = 256;
-/** Polls per turn of the event loop, because responses can arrive without yielding to it. */
+/** Maximum polls per event-loop turn, because responses can arrive without yielding to the event loop. */
 const POLLS_PER_TURN = 64;
-/** Maximum announcements stored for jobs without a wait. A webhook can arrive before the response to its create. */
+/** Maximum announcements stored for jobs without a wait, because a webhook can arrive before the create's response. */
 const MAX_NOTIFICATIONS = 256;
-/** Minimum delay between the last poll and the one that a repeated notification triggers. */
-const REPEATED_MS = 2_500;
+/** Minimum delay between a poll and another one that a repeated notification triggers. */
+const MIN_REPEAT_MS = 2_500;
 /** How long a verified event waits for a poll before it ends the wait. */
 const EVENT_DELAY_MS = 2_000;
 /** On Workers, a request can end without cleanup. Its poll counts as abandoned after this. */
@@ -38,10 +38,9 @@ interface PollResult {
 /**
  * Schedules the polls of all waits of one account.
  *
- * A job is due one poll interval after its last poll. Due jobs are polled at the rate limit's pace, ordered by
- * `rankOf`, and each result goes to every wait on the job. No wait depends on another: each polls and sleeps in its own
- * caller's context, and if one leaves, the next one polls. On Workers, requests can't share objects, so each wait
- * checks for itself if it is due.
+ * A job is due one poll interval after its last poll. Due jobs are polled at the rate limit's pace, in the order of `rankOf`,
+ * and all waits on the job get the result. Waits don't depend on each other. Each polls and sleeps in its caller's context, and
+ * if one ends, the next one polls. On Workers, requests can't share objects, so each wait checks whether it is due.
  */
 export class PollScheduler {
   readonly #clock: Clock;
@@ -50,7 +49,7 @@ export class PollScheduler {
   readonly #chargeOnly = new Map<string, PolledJob>();
   readonly #resting = new Set<PolledJob>();
   readonly #announced = new Map<string, JobNotification>();
-  /** One queue per set of rate limits. It keeps its pace when no wait is open. */
+  /** One queue per set of rate limits. It retains its pace when no wait is open. */
   readonly #queues = new WeakMap<PollLimits, PollQueue<PolledJob>>();
   /** Queues that may contain due jobs. */
   readonly #busy = new Set<PollQueue<PolledJob>>();
@@ -68,7 +67,7 @@ export class PollScheduler {
     return this.#entries.size > 0;
   }
 
-  /** If true, another job may be polled only for its charge. */
+  /** If true, another job can be polled only for its charge. */
   get pollsForCharge(): boolean {
     return !this.#clock.perRequest && this.#chargeOnly.size < MAX_CHARGE_JOBS;
   }
@@ -90,7 +89,7 @@ export class PollScheduler {
     }
     const notification = isChargeOnly ? undefined : this.#announced.get(id);
     if (notification && this.#announced.delete(id)) this.#announce(entry, notification);
-    if (pollIntervalMs !== undefined) this.#rest(entry, Math.min(entry.dueMs, now + pollIntervalMs));
+    if (pollIntervalMs !== undefined) this.#delayUntil(entry, Math.min(entry.dueMs, now + pollIntervalMs));
     this.#planTurn();
     return subscriber;
   }
@@ -130,7 +129,7 @@ export class PollScheduler {
     if (isSettled(job)) this.#drop(entry);
     else {
       if (entry.eager > 0) entry.eager--;
-      this.#rest(entry, now + this.#rhythms.intervalMs(entry));
+      this.#delayUntil(entry, now + this.#rhythms.intervalMs(entry));
     }
     for (const other of entry.subscribers) if (other !== subscriber) other.wait.wake();
     this.#planTurn();
@@ -144,16 +143,16 @@ export class PollScheduler {
     this.#endPoll(subscriber);
     const now = this.#clock.now();
     if (error !== RESTART) Object.assign(entry, { lastPollMs: now, pages });
-    if (error === RESTART) this.#rest(entry, now);
+    if (error === RESTART) this.#delayUntil(entry, now);
     else if (!ends) {
-      const asked = askedMs(error, maxRetryAfterMs);
+      const asked = requestedPauseMs(error, maxRetryAfterMs);
       entry.lastReadMs = now;
       entry.failures++;
       entry.lastError = error;
       if (isRateLimited(error)) queue.hold(now, asked);
       // Another wait on the job may have a client that can reach the service.
       entry.subscribers.push(...entry.subscribers.splice(entry.subscribers.indexOf(subscriber), 1));
-      this.#rest(entry, now + pollPauseMs(this.#rhythms.intervalMs(entry), entry.failures, asked));
+      this.#delayUntil(entry, now + pollPauseMs(this.#rhythms.intervalMs(entry), entry.failures, asked));
     }
     this.#planTurn();
     return ends;
@@ -178,7 +177,7 @@ export class PollScheduler {
     this.#endPoll(subscriber);
     if (entry.subscribers.length === 0) this.#drop(entry);
     // The next wait on the job takes over.
-    else if (this.#entriesOf(entry).get(entry.id) === entry) this.#rest(entry, entry.dueMs);
+    else if (this.#entriesOf(entry).get(entry.id) === entry) this.#delayUntil(entry, entry.dueMs);
     this.#planTurn();
   }
 
@@ -202,14 +201,14 @@ export class PollScheduler {
     const now = this.#clock.now();
     if (entry.announcement !== undefined && (entry.announcement === 'verified' || !isVerified)) {
       // Repeated notifications must not use up the polls of other jobs.
-      this.#rest(entry, Math.min(entry.dueMs, Math.max(now, entry.lastReadMs + REPEATED_MS)));
+      this.#delayUntil(entry, Math.min(entry.dueMs, Math.max(now, entry.lastReadMs + MIN_REPEAT_MS)));
       return;
     }
     entry.announcement = isVerified ? 'verified' : 'hint';
     entry.eager = EAGER_POLLS;
     if (event) this.#endByEvent(entry, event, now);
     if (this.#entries.get(entry.id) !== entry) return;
-    this.#rest(entry, now);
+    this.#delayUntil(entry, now);
     // A poll that started earlier may hang, or return an outdated state.
     if (!this.#clock.perRequest) entry.reader?.wait.restart();
   }
@@ -228,7 +227,7 @@ export class PollScheduler {
     const isChargeOnly = isFree && !this.#clock.perRequest;
     const stopTimer = isChargeOnly ? this.#clock.after(afterMs, end) : undefined;
     entry.event = { job: { ...known, ...event }, atMs: now + afterMs, stopTimer };
-    // Without a turn in between, which would waste a poll on the job.
+    // End the waits now, because another turn would waste a poll on the job.
     if (!isFree && !this.#clock.perRequest) end();
   }
 
@@ -248,7 +247,7 @@ export class PollScheduler {
     subscriber.wait.wake();
   }
 
-  /** Changes in the same tick share a turn. */
+  /** Plans a turn. Changes in the same tick share it. */
   #planTurn(): void {
     if (this.#turnIsPlanned || this.#clock.perRequest || this.#polledInTurn >= POLLS_PER_TURN) return;
     this.#turnIsPlanned = true;
@@ -258,7 +257,7 @@ export class PollScheduler {
     });
   }
 
-  /** Polls due jobs and sets the only timer. There is none if no job is left. */
+  /** Polls due jobs, and sets the timer for the next turn if there are more jobs. */
   #runTurn(): void {
     this.#stopTimer?.();
     this.#stopTimer = undefined;
@@ -302,7 +301,7 @@ export class PollScheduler {
   }
 
   /** Delays the job until `dueMs`, unless a poll is in flight. */
-  #rest(entry: PolledJob, dueMs: number): void {
+  #delayUntil(entry: PolledJob, dueMs: number): void {
     entry.dueMs = dueMs;
     if (entry.reader) return;
     for (const queue of this.#busy) queue.remove(entry);
@@ -335,7 +334,7 @@ export class PollScheduler {
   }
 }
 
-function askedMs(error: unknown, most = DEFAULT_MAX_RETRY_AFTER_MS): number {
+function requestedPauseMs(error: unknown, max = DEFAULT_MAX_RETRY_AFTER_MS): number {
   const asked: unknown = isObject(error) ? Reflect.get(error, 'retryAfterMs') : undefined;
-  return typeof asked === 'number' ? Math.min(asked, most) : 0;
+  return typeof asked === 'number' ? Math.min(asked, max) : 0;
 }

@@ -1,4 +1,4 @@
-// Notifications between processes: webhook events that one receives wake the waits of the others. The store brings them.
+// Notifications between processes. A webhook that one process receives wakes the waits of the others, through the store.
 import { callObserver, reasonOf } from '../runtime/callbacks.js';
 import { wallOf } from '../runtime/clock.js';
 import { isText } from '../schemas/envelope.js';
@@ -65,7 +65,7 @@ async function notificationIn(
     const options = { secret: config.webhookSecrets(), now: () => wallOf(config.clock).now() };
     return notificationOf(await verifyWebhook(received, options), config.knownBaseUrl());
   } catch {
-    // Unverified, so it only triggers a poll.
+    // The event isn't verified, so it only triggers a poll.
     return { id };
   }
 }

@@ -6,15 +6,15 @@ import type { Job } from '../schemas/job.js';
 
 /** Options for waiting for a job. */
 export interface WaitOptions {
-  /** Ends the wait immediately with the signal's reason. The job continues. */
+  /** Aborts the wait, which rejects with the signal's reason. The job continues. */
   readonly signal?: AbortSignal | undefined;
   /** Maximum wait in milliseconds, or `false` for no timeout. @default 1_800_000 (30 min) */
   readonly timeoutMs?: number | false | undefined;
-  /** Milliseconds between two polls of this job. @default 10 to 12 s for videos and edits, 2.5 to 3 s for images */
+  /** Poll interval in milliseconds. @default 10 to 12 s for videos and edits, 2.5 to 3 s for images */
   readonly pollIntervalMs?: number | undefined;
   /**
-   * Called after each poll with the job and its progress, in the async context of this call. May be async. Errors that
-   * it throws are logged as warnings and don't end the wait.
+   * Called after each poll with the job and its progress, in this call's async context. Can be async. Errors that it throws are
+   * logged as warnings and don't end the wait.
    */
   readonly onUpdate?: ((job: Job, progress: JobProgress) => unknown) | undefined;
   /**

@@ -18,7 +18,7 @@ export interface WaitTarget {
   readonly options: Pick<WaitOptions, 'signal' | 'pollIntervalMs' | 'onUpdate'>;
   /** Milliseconds left, or `Infinity` for no timeout. */
   readonly leftMs: number;
-  /** The timeout of the entire call, for the error message. */
+  /** Timeout of the entire call, for the error message. */
   readonly timeoutMs: number;
 }
 
@@ -33,14 +33,14 @@ export interface WaitContext {
   readonly jobs: Pick<JobReporter, 'announced' | 'isWatched'>;
   readonly pollJob: (id: string, signal: AbortSignal) => Promise<Job>;
   readonly scheduling: (signal?: AbortSignal) => Promise<Scheduling>;
-  /** Listens to jobs that other processes announce, until the returned function is called. */
+  /** Listens for jobs that other processes announce. Returns a function that stops. */
   readonly listen: (() => () => void) | undefined;
   /** Longest `Retry-After` of a failed poll to wait for, in milliseconds. */
   readonly maxRetryAfterMs: number;
   readonly warn: (message: string) => void;
 }
 
-/** Delays between calls of a key function that fails before the first poll. */
+/** Pauses between calls of a key function that fails before the first poll. */
 const KEY_PAUSE = { firstMs: 1_000, mostMs: 60_000 } as const;
 /** Maximum charge-only polls for a job. With their backoff, they take five minutes. */
 const MAX_CHARGE_POLLS = 8;
@@ -106,7 +106,7 @@ interface WaitEnd extends Pick<WaitTarget['options'], 'signal'> {
 const LAST_POLL_MS = 5_000;
 
 /**
- * One wait in its caller's context. Has a single timer for its timeout and a single listener on its signal. The
+ * A wait in its caller's context, with a single timer for its timeout and a single listener on its signal. The
  * scheduler decides what it does next.
  */
 class WaitLoop {
@@ -120,7 +120,7 @@ class WaitLoop {
   #endSleep: (() => void) | undefined;
   #working: AbortController | undefined;
 
-  /** If the last poll is outdated at `limitMs`, the wait polls once more before it throws `timeoutError`. */
+  /** If the last poll is outdated when `limitMs` expires, the wait polls once more before it throws `timeoutError`. */
   constructor(clock: Clock, end?: WaitEnd) {
     this.#clock = clock;
     if (!end) return;
@@ -244,7 +244,7 @@ async function pollCharge(context: WaitContext, { scheduler, limits }: Schedulin
   const subscriber = scheduler.join(limits, { id, job: undefined, maxRetryAfterMs, wait, isChargeOnly: true });
   const pollEnd = async () => {
     const job = await pollJob(id, new AbortController().signal);
-    if (!isSettled(job)) throw new Error('The job is still shown as running.');
+    if (!isSettled(job)) throw new Error('The job is still reported as running.');
     return job;
   };
   try {

@@ -36,8 +36,8 @@ async function diagnose(session: Session, webhook: string | undefined): Promise<
   const checks = await checkService(client, signal);
   if (checks[0]?.status === 'ok') {
     const hasKey = variable(host, 'GEN_API_KEY') !== undefined;
-    const noKey: Check = { name: 'key', status: 'failed', message: 'GEN_API_KEY is not set.' };
-    checks.push(hasKey ? await checkKey(client, signal) : noKey);
+    const missingKeyError: Check = { name: 'key', status: 'failed', message: 'GEN_API_KEY is not set.' };
+    checks.push(hasKey ? await checkKey(client, signal) : missingKeyError);
   }
   const untried = 'Pass --webhook https://… to test your receiver with a signed event.';
   if (webhook === undefined) return [...checks, { name: 'webhook', status: 'skipped', message: untried }];

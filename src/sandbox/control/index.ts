@@ -170,7 +170,7 @@ const PRIVATE_SUFFIXES = ['localhost', 'local', 'internal', 'test', 'example', '
 const READING = ['GET', 'HEAD'];
 
 /**
- * Returns message the control API rejects a request, or undefined. Rejects a public host name that points here (DNS rebinding), and
+ * Returns the reason why the control API rejects a request, or undefined. Rejects a public host name that points here (DNS rebinding), and
  * a request with the Origin of another site (CSRF).
  */
 function hostProblem(request: Request, configuredHost: string): string | undefined {

@@ -2,7 +2,7 @@ import { TimeoutError } from '../../errors/index.js';
 import { isUncounted } from '../../rules/failure-kind.js';
 import type { SlotOutcome } from '../../rules/rate-limit.js';
 import { type Deadline, startDeadline } from '../../runtime/deadline.js';
-import { readAnswer, shownRequestId } from '../answer.js';
+import { readAnswer, scrubbedRequestId } from '../answer.js';
 import { type Answer, type Attempt, type Call, detailsOf, type ResponseInfo, requestEvent } from '../call.js';
 import type { Login } from '../credentials.js';
 import type { ResponseEvent } from '../events.js';
@@ -32,16 +32,16 @@ export async function attempt<T>(call: Call<T>): Promise<Answer<T>> {
       call.sent.account = account;
     }
     call.sent.mayHaveArrived = true;
-    // Until a response comes, the service may have counted the request or may count it later.
+    // Until a response arrives, the service may or may not have counted the request.
     if (slot) slot.outcome = 'unanswered';
     if (responseInfo) responseInfo.startMs = core.clock.now();
     observer?.onRequest(requestEvent(call));
     const current: Attempt = { call, deadline, secret, responseInfo };
     const response = await deadline.race(send(current), dropBody);
     const { status } = response;
-    if (responseInfo) Object.assign(responseInfo, { status, requestId: shownRequestId(response, secret) });
+    if (responseInfo) Object.assign(responseInfo, { status, requestId: scrubbedRequestId(response, secret) });
     if (slot) slot.outcome = slotOutcomeOf(response);
-    // A 429 pauses the limit first.
+    // For a 429, the limit is paused first.
     if (!isUncounted(status)) slot?.end();
     return await readAnswer(call, current, response);
   } catch (thrown) {
@@ -56,7 +56,7 @@ export async function attempt<T>(call: Call<T>): Promise<Answer<T>> {
 }
 
 /** Calls a key function with its own timeout, because the account is unknown until it returns. */
-export async function askLogin(call: Call<unknown>): Promise<Login> {
+export async function loadLogin(call: Call<unknown>): Promise<Login> {
   const deadline = newDeadline(call);
   try {
     return await deadline.race(Promise.resolve(call.core.credentials.login(call)));

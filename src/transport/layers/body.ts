@@ -1,4 +1,4 @@
-// Checks and copies the body of a call, and uploads its files.
+// Validates and copies a call's body, and uploads its files.
 import { withAdvice } from '../../errors/gen-error.js';
 import { APIError, GenError } from '../../errors/index.js';
 import { isUnknownUpload } from '../../rules/failure-kind.js';
@@ -14,8 +14,7 @@ import type { RequestFiles } from '../transport.js';
 import { requireRoom } from './rate-limit.js';
 
 /**
- * Rejects a body that breaks a documented rule, and copies it, because the caller may change the object while the call waits
- * or is retried.
+ * Validates the body against the documented rules, and copies it, because the caller may change the object during the call.
  */
 export const checkLayer: Layer = async (call, next) => {
   const { request, body, core, options } = call;
@@ -31,7 +30,7 @@ export const checkLayer: Layer = async (call, next) => {
   }
 };
 
-/** Checks the body, also with each fallback model of `recover`. */
+/** Validates the body, including with each fallback model of `recover`. */
 function checkBody({ body, core, options, request }: Call<unknown>, extra: Fields): void {
   const { check, run } = request;
   check?.(body, core.warn, { extra });
@@ -43,9 +42,7 @@ function withExtra<T>(call: Call<T>, extraBody: object): Call<T> {
   const body = isFields(call.body) ? call.body : {};
   const replaced = Object.keys(extraBody).find((name) => body[name] !== undefined);
   if (replaced === undefined) return { ...call, body: { ...body, ...extraBody } };
-  throw new GenError(
-    `${call.name}: extraBody cannot replace ${replaced}, which is in the params. Leave it out of one.`,
-  );
+  throw new GenError(`${call.name}: extraBody cannot replace ${replaced}, which is in the params. Remove one of them.`);
 }
 
 function copied<T>(call: Call<T>): Call<T> {
@@ -59,7 +56,7 @@ function copied<T>(call: Call<T>): Call<T> {
     if (json === undefined) throw new TypeError(`it is ${formatValue(body)}`);
     return { ...call, json };
   } catch (cause) {
-    throw new GenError(`${name}: the params cannot be written as JSON (${reasonOf(cause)}).`, { cause });
+    throw new GenError(`${name}: the params cannot be serialized as JSON (${reasonOf(cause)}).`, { cause });
   }
 }
 
@@ -68,7 +65,7 @@ export const filesLayer: Layer = async (call, next) => {
   const { files } = call.request;
   if (!files) return next(call);
   try {
-    // A call that doesn't wait uploads nothing if no slot is free.
+    // If the call never waits and no slot is free, upload nothing.
     if (call.neverWaits) await requireRoom(call);
     const answer = await sendWithFiles(call, next, files);
     files.done?.();
@@ -80,9 +77,8 @@ export const filesLayer: Layer = async (call, next) => {
 };
 
 /**
- * Sends the body with its uploads. If the service no longer has an upload of an earlier call, uploads all such files again,
- * once. Sends the same key first, because the service may not count a rejection as its use. If the key repeats its
- * rejection, sends a derived key.
+ * Sends the body with its uploads. If the service no longer has an earlier call's upload, uploads such files again, once. Sends
+ * the same key first, because a rejection may not use it up. If the key repeats its rejection, sends a derived key.
  */
 async function sendWithFiles<T>(call: Call<T>, next: Next<T>, files: RequestFiles): Promise<Answer<T>> {
   const { options, core, idempotencyKey: key } = call;

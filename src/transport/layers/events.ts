@@ -12,7 +12,7 @@ import {
   tracedStart,
 } from '../events.js';
 
-/** Traces the call, and the job of a create from the same start. */
+/** Traces the call and, for a create, its job from the same start. */
 export const observeLayer: Layer = (call, next) => {
   const { core, kind, name, label } = call;
   const channels = core.channels();
@@ -26,12 +26,12 @@ export const observeLayer: Layer = (call, next) => {
   return job ? tracedStart(jobs, job, send) : send();
 };
 
-/** Returns the params without their files, because a trace lives as long as its job. */
+/** Returns the params without files, because a trace is retained as long as its job. */
 function tracedParams(body: unknown): unknown {
   return replaceFiles(body, new Map(placedFiles(body).map(({ source }) => [source, {}])));
 }
 
-/** Creates the observer of a client. Undefined without hooks and a logger. */
+/** Creates a client's observer, or returns undefined without hooks and a logger. */
 export function createObserver({ hooks, log: setting }: Config): Observer | undefined {
   const { logger, level: threshold } = setting();
   const most = LOG_LEVELS.indexOf(threshold);

@@ -5,7 +5,7 @@ import type { RateLimitWait, Release } from '../../store/rate-limit.js';
 import type { RateLimits } from '../../store/rate-limits.js';
 import { type Call, detachedCall, type Layer, type Slot } from '../call.js';
 import { digestOfKey } from '../idempotency.js';
-import { askLogin } from './attempt.js';
+import { loadLogin } from './attempt.js';
 
 /** Pause of the rate limit after a 429 without `Retry-After`. */
 const UNSTATED_PAUSE_MS = 1_000;
@@ -24,7 +24,7 @@ export function waitsForRateLimit({ limit, core: { config } }: Call<unknown>): b
 export const rateLimitLayer: Layer = async (call, next) => {
   const { core } = call;
   // The account is unknown until the key function returns.
-  const login = core.config.asksAccount ? await askLogin(call) : undefined;
+  const login = core.config.asksAccount ? await loadLogin(call) : undefined;
   if (login) call.sent.account = login.account;
   const limits = login ? core.limitsOf(login.account) : core.limits();
   if (!limits) return next(call);
