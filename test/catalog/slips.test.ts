@@ -266,7 +266,7 @@ describe('the option extraBody', () => {
     const read = createSandbox()
       .client()
       .jobs.get('job_1', { extraBody: { a: 1 } });
-    await expect(read).rejects.toThrow('jobs.get has no body, so extraBody has no effect. Leave it out.');
+    await expect(read).rejects.toThrow('jobs.get has no body, so extraBody has no effect. Omit it.');
   });
 });
 

@@ -58,7 +58,7 @@ describe('the diagnostics channels', () => {
     const params = { ...VIDEO, content: [item] };
     await expect(client.videos.create(params as never)).rejects.toMatchObject({
       name: 'GenError',
-      message: expect.stringMatching(/^videos\.create: the params cannot be written as JSON/),
+      message: expect.stringMatching(/^videos\.create: the params cannot be serialized as JSON/),
     });
     expect(sandbox.requests).toHaveLength(0);
   });

@@ -32,7 +32,7 @@ describe("a create's uploads are deleted if no job was created", () => {
     for (const call of calls(client)) {
       const error = await caught(call({ prompt, first_frame_upload_id: png(), seed: 1n }));
       expect(error).toMatchObject({ name: 'GenError' });
-      expect(error.message).toContain('cannot be written as JSON');
+      expect(error.message).toContain('cannot be serialized as JSON');
     }
     expect(log()).toEqual([]);
   });

@@ -203,7 +203,7 @@ describe('a download fails', () => {
       interrupted('was interrupted 6 times in a row, last after 4 of 10 bytes', cause),
     );
     expect(await errorOf(reading([part('x', 'bytes 7-9/10')]).all())).toEqual(
-      interrupted('cannot begin: the service sent a part that was not requested'),
+      interrupted('cannot start: the service sent a range that was not requested'),
     );
   });
 

@@ -249,7 +249,7 @@ describe('a stream that never yields a byte is canceled after timeoutMs, and rej
       step: 'prepare',
       recovery: 'retry',
       message: expect.stringMatching(
-        /a Response cannot be read\. It yielded too few bytes within 5000 ms \(timeoutMs\)\./,
+        /a Response cannot be read\. It did not yield enough bytes within 5000 ms \(timeoutMs\)\./,
       ),
     });
     await vi.advanceTimersByTimeAsync(0);

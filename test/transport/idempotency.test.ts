@@ -77,7 +77,7 @@ describe('an idempotency key', () => {
     [{}, 'an object'],
   ])('%j in the params is rejected with the name of the field', async (key, shown) => {
     const { client, seen } = stubbed(() => json(created()));
-    const message = `must be a string of 1 to 255 printable ASCII characters, not ${shown}. idempotencyKeyFrom() creates one from your own IDs.`;
+    const message = `must be a string of 1 to 255 printable ASCII characters, not ${shown}. Create one from your own IDs with idempotencyKeyFrom().`;
     expect(await rejection(client.videos.create({ ...PROMPT, idempotency_key: key as string }))).toMatchObject({
       name: 'GenError',
       message: `idempotency_key ${message}`,

@@ -68,7 +68,7 @@ describe('a redirect', () => {
   it('hidden by a browser is rejected with an explanation', async () => {
     const hidden = () => Object.defineProperty(new Response(null), 'type', { value: 'opaqueredirect' });
     const { client } = stubbed(hidden);
-    await expect(client.jobs.get('job_1')).rejects.toThrow(/browser does not say where/);
+    await expect(client.jobs.get('job_1')).rejects.toThrow(/browsers hide its location/);
   });
 
   it.each(['http://service.test/jobs/1', 'ftp://service.test/x', 'http://['])('to %s is rejected', async (location) => {

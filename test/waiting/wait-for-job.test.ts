@@ -130,7 +130,7 @@ describe('a wait', () => {
     await expect(clock.until(jobWaits.waitForJob('a', { throwOnFailure: false }))).resolves.toMatchObject(final);
   });
 
-  const needs = 'waitForJob takes a job or its ID.';
+  const needs = 'waitForJob accepts a job or its ID.';
   const pass = 'Pass the `job` of what create returns: waitForJob(created.job).';
   it.each<[string, unknown, string]>([
     ['an empty ID', '', needs],
@@ -278,7 +278,7 @@ describe('a webhook', () => {
     'is rejected if it is %o, naming the call that returns an event',
     (odd) => {
       const { jobWaits } = setup({});
-      expect(() => jobWaits.notify(odd as never)).toThrow('notify takes the event that verifyWebhook returned');
+      expect(() => jobWaits.notify(odd as never)).toThrow('notify accepts an event from verifyWebhook');
     },
   );
 

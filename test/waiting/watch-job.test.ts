@@ -72,7 +72,7 @@ describe('watchJob', () => {
     sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_rejected' });
     const { job } = await client.videos.create(PARAMS);
     await expect(during(all(client.watchJob(job)))).rejects.toMatchObject({ name: 'JobFailedError' });
-    await expect(all(client.watchJob('' as string))).rejects.toThrow('waitForJob takes a job or its ID');
+    await expect(all(client.watchJob('' as string))).rejects.toThrow('waitForJob accepts a job or its ID');
     const reason = new Error('enough');
     await expect(all(client.watchJob(job, { signal: AbortSignal.abort(reason) }))).rejects.toBe(reason);
   });
