@@ -114,7 +114,7 @@ describe('an invalid value is rejected with the fix, and not shown if it may be 
     ['headers as an array', () => make({ headers: ['x-key', KEY] }), /not an array\.$/],
     ['a Headers object', () => make({ headers: new Headers({ 'x-key': KEY }) }), /not an object\.$/],
     ["a call's headers", () => client.images.create({ prompt }, { headers: given }), /^headers must be/],
-    ['a header line as a name', () => make({ headers: { [`x-key: ${KEY}`]: '' } }), /^headers has a name/],
+    ['a header line as a name', () => make({ headers: { [`x-key: ${KEY}`]: '' } }), /^headers contains a name/],
     [
       'a header with a line break',
       () => make({ headers: { 'x-key': `${KEY}\n` } }),

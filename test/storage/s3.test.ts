@@ -371,7 +371,7 @@ describe('a store that redirects', () => {
 
 describe('s3 rejects', () => {
   it.each<[object, string]>([
-    [{ headers: { 'x y': '1' } }, 'headers has'],
+    [{ headers: { 'x y': '1' } }, 'headers contains'],
     [{ bucket: '' }, 'bucket must be'],
     [{ key: 'a/../b' }, 'key must be'],
     [{ endpoint: 'minio:9000' }, 'endpoint must be'],
