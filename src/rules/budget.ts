@@ -1,4 +1,4 @@
-// Calculates what a budget has left from the creates that count in it. Pure.
+// Calculates a budget's remaining tokens from the creates that count in it. Pure.
 import { DAY_MS } from './limits.js';
 
 const HOUR_MS = 3_600_000;
@@ -194,7 +194,7 @@ export interface BudgetSnapshot {
   readonly running: Reserved;
 }
 
-/** Returns what a budget has left. An unsent create stops counting when its process crashes. */
+/** Returns a budget's usage. An unsent create stops counting when its process crashes. */
 export function snapshotOf(
   state: BudgetState,
   { per, maxTokens }: BudgetTerms,

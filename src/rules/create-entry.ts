@@ -24,7 +24,7 @@ interface CreateFields extends ExpectedPrice {
   readonly key: string;
   readonly account: string;
   readonly call: JobCall;
-  /** Body with upload IDs in place of files, or null until the files are uploaded. */
+  /** Body with upload IDs instead of files, or null until the files are uploaded. */
   readonly params: Readonly<Record<string, unknown>> | null;
   readonly atMs: number;
   readonly label?: string | undefined;

@@ -1,4 +1,4 @@
-// What a run does that no call waits for, in a queue or a workflow: it polls its job, retries, and stores the file.
+// Steps of a detached run, in a queue or a workflow: it polls its job, retries, and stores the file.
 import { isSettled } from '../schemas/job.js';
 import { type CallFailure, errorJson, MAX_PAGES, MAX_WITHOUT_FILE_MS, missingFileError } from './failure-kind.js';
 import {

@@ -111,7 +111,7 @@ export function checkFieldNames(call: FieldsCall, params: Fields, extra: Fields 
   }
 }
 
-/** Throws for a function, a signal, or a client in the params: it was meant as an option, and JSON would drop it. */
+/** Throws for a function, a signal, or a client in the params. It was meant as an option, and JSON would drop it. */
 export function checkForOptions(params: Fields): void {
   for (const [name, value] of Object.entries(params)) {
     const isCallback = typeof value === 'function' && !isUploadField(name);
@@ -156,7 +156,7 @@ const URL_FIELD = /_urls?$|Urls$|^(url|video|reference_(images|videos|audios))$/
 /** Lists of objects, and the fields of those objects. */
 const ITEM_LISTS: readonly string[] = ['references', 'content'];
 const ITEM_FIELDS: readonly string[] = ['type', 'text', 'role', 'url', 'image_url', 'video_url', 'audio_url'];
-/** A path or a URL in place of an upload ID. */
+/** A path or a URL instead of an upload ID. */
 const PLACE = /^(https?|data|file|blob):|^\.{0,2}[\\/]|^[a-z]:\\/i;
 
 export function isUploadField(field: string): boolean {

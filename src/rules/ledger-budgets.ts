@@ -108,7 +108,7 @@ function reserve(tx: LedgerTransaction, id: string, entry: CreateEntry, sign: 1 
   }
 }
 
-/** Returns the budgets of an entry with their present limits. */
+/** Returns an entry's budgets with their current limits. */
 export function withLimits(budgets: readonly CountedBudget[], present: readonly BudgetTerms[]): CountedBudget[] {
   const isIn = (list: readonly BudgetTerms[]) => (it: BudgetTerms) =>
     list.some((other) => budgetName(other) === budgetName(it));
@@ -116,7 +116,7 @@ export function withLimits(budgets: readonly CountedBudget[], present: readonly 
   return [...present.filter(isIn(budgets)), ...budgets.filter((it) => !isPresent(it))];
 }
 
-/** Sets the price of entries without one, if it has been learned from another create since. */
+/** Sets the price of entries without one, if it was learned from another create in the meantime. */
 export function applyLearnedPrice(tx: LedgerTransaction, budget: BudgetTerms): void {
   for (const id of unpricedIn(budgetAt(tx.budget(budget), budget.per, tx), tx.isAlive)) {
     const entry = tx.entry(id);
@@ -144,7 +144,7 @@ export function spend(tx: LedgerTransaction, budgets: readonly CountedBudget[], 
   return budgets.map((budget) => ({ ...budget, startMs: tx.budget(budget).startMs }));
 }
 
-/** Adjusts the spent tokens of each budget, unless its period has ended since. */
+/** Adjusts each budget's spent tokens, unless its period has ended in the meantime. */
 export function adjustSpent(tx: LedgerTransaction, budgets: readonly CountedBudget[], tokens: number): void {
   if (tokens === 0) return;
   for (const budget of sumsOf(budgets)) {

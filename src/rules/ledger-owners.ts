@@ -1,4 +1,4 @@
-// Ownership of ledger entries: calls own them, leave them, and claim those that a crashed process left. Pure.
+// Ownership of ledger entries. Calls own entries, release them, and claim those of crashed processes. Pure.
 import { type CreateEntry, isAccepted, isFailedJob, sendersOf, transition, withFirst } from './create-entry.js';
 import { closeEntry, closeIfStored, removeEntry, replaceEntry } from './ledger-budgets.js';
 import type { LedgerTransaction } from './ledger-transaction.js';
@@ -48,7 +48,7 @@ export interface ClosedRun {
 export function closeRun(tx: LedgerTransaction, { id, owner, isDelivered, isResumed = false }: ClosedRun): void {
   const entry = tx.entry(id);
   if (!entry?.owners.includes(owner)) return;
-  // The call left before its request was settled, so a job may exist.
+  // The call ended before its request was settled, so a job may exist.
   const hasSent = sendersOf(entry).includes(owner);
   const left = withoutOwner(hasSent ? transition(entry, { type: 'unanswered' }) : entry, owner);
   const isOver =

@@ -1,4 +1,4 @@
-// A transaction on the ledger: stored values are read, changed by rules, and written in one swap. Pure.
+// A ledger transaction: reads stored values, lets rules change them, and writes them in one swap. Pure.
 import { type BudgetState, type BudgetTerms, budgetName, budgetTtlMs, EMPTY_BUDGET } from './budget.js';
 import { type CreateEntry, ENTRY_TTL_MS, entryJobId, KEY_TTL_MS, processOf, type UsedKey } from './create-entry.js';
 

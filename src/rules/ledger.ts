@@ -1,4 +1,4 @@
-// The rules of the ledger: every fact about a create is recorded here. All rules are idempotent. Pure.
+// Rules of the ledger, which record everything about a create. All rules are idempotent and pure.
 import { type Admission, admissionOf, type BudgetSnapshot, type BudgetTerms, snapshotOf } from './budget.js';
 import {
   COMPLETED_TTL_MS,
@@ -27,16 +27,16 @@ import { type JobRunState, originsOf } from './run-state.js';
 export interface ReserveRequest {
   readonly id: string;
   readonly owner: string;
-  /** The entry to record, with the price as this process knows it. */
+  /** Entry to record, with the price that this process knows. */
   readonly entry: OpenCreate;
-  /** For each budget: true if it rejects creates of unknown price. */
+  /** For each budget, true if it rejects creates with an unknown price. */
   readonly rejectsUnknown: readonly boolean[];
   /** If true, the key may have been used before. */
   readonly isAgain: boolean;
 }
 
 export type ReserveResult =
-  /** Recorded under `id`, now or earlier, so it may be sent. */
+  /** The create is recorded under `id`, so it may be sent. */
   | { readonly outcome: 'recorded'; readonly id: string }
   /** The key was used with different params. */
   | { readonly outcome: 'reused'; readonly jobId: string | undefined }
@@ -50,7 +50,7 @@ export interface NoRoom {
   readonly tokens: number | null;
 }
 
-/** Joins an existing create that is already covered, or reports its key as reused. Otherwise returns undefined. */
+/** Joins an existing create, or reports its key as reused. Returns undefined if the create must be reserved first. */
 export function reuseCreate(
   tx: LedgerTransaction,
   { id: asked, owner, entry }: ReserveRequest,
@@ -148,8 +148,8 @@ export type SendResult =
 
 /**
  * Records that the request is about to be sent. Checks the budgets again, because the price may have risen, or the
- * reservation may have expired while the process was suspended. Doesn't check them for a lost create: it may have a job,
- * which only a repeat under its key can find.
+ * reservation may have expired while the process was suspended. Doesn't check them for a lost create, which may have a job that
+ * only a retry with its key can find.
  */
 export function recordSent(tx: LedgerTransaction, { id, owner, params, sentKey }: SendRequest): SendResult {
   const entry = tx.entry(id);
@@ -169,9 +169,7 @@ function hasEarlierJob({ earlierJobs }: CreateEntry, sentKey: string | undefined
   return sentKey !== undefined && earlierJobs?.[sentKey] !== undefined;
 }
 
-/**
- * Records that a call's last attempt created no job, before it pauses. Requests of other calls stay sent.
- */
+/** Records that a call's last attempt created no job, before the call pauses. Other calls' requests stay sent. */
 export function recordUnsent(tx: LedgerTransaction, id: string, owner: string): void {
   const entry = tx.entry(id);
   if (!entry?.owners.includes(owner)) return;
@@ -201,7 +199,7 @@ export interface AcceptedResponse {
   readonly id: string;
   readonly owner: string;
   readonly sentKey: string;
-  /** The entry as requested, in case the ledger no longer has it. */
+  /** The requested entry, in case the ledger no longer has it. */
   readonly asked: OpenCreate;
   readonly jobId: string;
   /** The quote in the response, or null if it has none. */
@@ -218,7 +216,7 @@ export function acceptCreate(tx: LedgerTransaction, response: AcceptedResponse):
   if ([usedJob, ...Object.values(earlierJobs)].includes(jobId)) return false;
   const entry = tx.entry(id) ?? asked;
   const left = run ? entry : withoutOwner(entry, owner);
-  // A run that is repeated from its first key gets the jobs that it created before.
+  // A repeated run gets the jobs that it created earlier.
   const isKnown = isAccepted(entry) && (entry.jobId === jobId || entry.sentKey !== sentKey);
   if (isKnown || entry.earlierJobs?.[sentKey] === jobId) {
     replaceEntry(tx, id, left);
@@ -241,7 +239,7 @@ export interface FinalState {
   readonly id: string;
   readonly jobId: string;
   readonly status: string;
-  /** Undefined if the charge is not known. */
+  /** Undefined if the charge is unknown. */
   readonly chargedTokens: number | undefined;
   /** When the file's link expires. Undefined if it has no expiry. */
   readonly expiresMs?: number | undefined;

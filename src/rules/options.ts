@@ -1,5 +1,5 @@
 // Validates options. Unknown names are errors, and all messages have the same form.
-// Only zod's core, because a schema of zod or zod/mini carries every way to parse, which is 1 kB of each client.
+// Uses only zod's core, because schemas of zod or zod/mini include all parsers, which would add 1 kB to each client.
 import * as z from 'zod/v4/core';
 import { GenError } from '../errors/gen-error.js';
 import type { Budget } from '../schemas/budget.js';
@@ -141,7 +141,7 @@ export const required = (what: string, fits: (value: unknown) => boolean, hints:
     ...messageOf(what),
   });
 
-/** A required object or function. A string in its place may be a key, so no message shows it. */
+/** A required object or function. A string may be a key that was passed by mistake, so messages never show it. */
 export const requiredObject = (what: string, fits: (value: unknown) => boolean) =>
   required(what, fits, { hides: 'texts' });
 
@@ -170,7 +170,7 @@ export const flag = must('true or false', (value) => typeof value === 'boolean')
 
 export const text = must('a non-empty string', isText);
 
-/** An optional secret. No message shows it. */
+/** An optional secret. Messages never show it. */
 export const secret = (what: string, fits: (value: unknown) => boolean) =>
   optional(required(what, fits, { hides: 'everything' }));
 
@@ -219,7 +219,7 @@ export const store = optional(
   }),
 );
 
-/** A number in the place of a budget is meant as its tokens. */
+/** A number instead of a budget was meant as its tokens. */
 export const budget = optional(
   required('the result of createBudget({ maxTokens })', isBudget, {
     hides: 'texts',
@@ -244,13 +244,13 @@ export const anything = must('anything', () => true);
 
 /** Options for every call, passed as its last argument. */
 export interface RequestOptions {
-  /** Aborts the call immediately. It then rejects with `signal.reason`. */
+  /** Aborts the call, which rejects with the signal's reason. */
   readonly signal?: AbortSignal | undefined;
   /**
-   * Timeout of one attempt in milliseconds, from connecting to the end of the JSON body. @default the client's (60_000)
+   * Timeout of one attempt in milliseconds, from connecting to the end of the JSON body. @default the client's setting (60_000)
    */
   readonly timeoutMs?: number | undefined;
-  /** Maximum retries. Waiting after a 429 is not a retry. @default the client's (3) */
+  /** Maximum retries. Waiting out a 429 doesn't count. @default the client's setting (3) */
   readonly maxRetries?: number | undefined;
   /** Idempotency key of a create. The service creates at most one job per key. @default a new UUID for each call */
   readonly idempotencyKey?: string | undefined;
@@ -258,7 +258,7 @@ export interface RequestOptions {
   readonly headers?: Readonly<Record<string, string>> | undefined;
   /**
    * If true, validates the params before sending the request, and throws for an undocumented field.
-   * @default the client's (true)
+   * @default the client's setting (true)
    */
   readonly preflight?: boolean | undefined;
   /** Undocumented fields to add to the request body. They can't override params. @default none */

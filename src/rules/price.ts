@@ -48,7 +48,7 @@ export function usdOf(tokens: number): number {
 
 /**
  * Returns the price class: creates of one class cost the same. Aliases of a model share a class. Omitting the model is
- * the same as naming the default.
+ * the same as specifying the default.
  */
 export function priceClassOf({ call, model, duration, resolution, audio }: PricedCall): string {
   const named = model ?? (call === 'videos' ? DEFAULT_VIDEO_MODEL : '');

@@ -4,9 +4,9 @@ import type { Rate } from './limits.js';
 /**
  * A rate limit has `limit` slots. A slot is in use from its grant to the response, and then cools down for one window.
  *
- * The service counts a call at an unknown moment between its sending and its response. Two consecutive calls on one
- * slot are therefore counted more than a window apart, so no window, fixed or sliding, contains more calls than there
- * are slots. Measured from the sending, a slow call and its successor could be counted in one window.
+ * The service counts a call at an unknown time between request and response. Because a slot cools down after the response, two
+ * consecutive calls on it are counted more than a window apart, so no fixed or sliding window contains more calls than slots.
+ * If the window started with the request, a slow call and its successor could be counted in the same window.
  */
 export interface RateLimitState {
   /** Calls in flight, with the time when each lease on a slot expires unless renewed. */
@@ -211,7 +211,7 @@ function coolDown({ coolingDown }: RateLimitState, untilMs: number): void {
 function afterCall(slowStart: SlowStart, id: string, outcome: SlotOutcome): SlowStart | undefined {
   if (!slowStart.calls.has(id)) return slowStart;
   const rest = withoutCall(slowStart, id);
-  // A failure says nothing about the limit, so another call replaces it in the round.
+  // A failure doesn't reveal anything about the limit, so another call replaces it in the round.
   if (outcome !== 'accepted') return rest;
   if (rest.accepted + 1 < rest.size) return { ...rest, accepted: rest.accepted + 1 };
   return rest.size < SLOW_START_MAX ? { ...FIRST_ROUND, size: 2 * rest.size } : undefined;

@@ -3,7 +3,7 @@ import type { StoreChanges, StoredValues } from './port.js';
 
 interface Group {
   version: number;
-  /** How many values it has. */
+  /** Number of values. */
   size: number;
 }
 
@@ -92,8 +92,8 @@ export class MemoryGroups {
   }
 }
 
-/** Returns what identifies a value. The length of the group's name makes it unique. */
+/** Returns a value's ID. The length of the group's name makes it unique. */
 function idOf(group: string, key: string): string {
-  // `join` returns a flat string. A template would retain the strings that it was made of.
+  // `join` returns a flat string. A template literal would retain the strings that it is built from.
   return [group.length, group, key].join(':');
 }

@@ -1,4 +1,4 @@
-// Values that a process learns from the service's responses: prices, and how long jobs take.
+// Values that a process learns from the service's responses: prices and job durations.
 import { expectedMs, type Lengths, lengthClassOf, withLength } from '../rules/read-order.js';
 import { setAndEvict } from '../runtime/set-and-evict.js';
 import type { PricedCall } from '../schemas/budget.js';

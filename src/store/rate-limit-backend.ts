@@ -6,7 +6,7 @@ import type { Store } from './store.js';
 export interface ChangeTime {
   /** The time in the state's clock: the store's, if the state is in one. */
   readonly nowMs: number;
-  /** When this process began to read the state, by its own clock. */
+  /** Start of the read, by this process's clock. */
   readonly askedMs: number;
   /** If true, the store is unavailable, so the change applies only to this process. */
   readonly isLocal: boolean;
@@ -65,7 +65,7 @@ export interface LimitsInStore {
 
 export type OpenSharedLimits = (where: LimitsInStore) => SharedLimits;
 
-/** Opens rate limits with the code that the store brings, so that a client without a store contains none of it. */
+/** Opens rate limits with the store's own code, so that it isn't bundled with a client without a store. */
 export function sharedLimits(where: LimitsInStore): SharedLimits {
   const { [SHARING]: sharing }: { readonly [SHARING]?: { readonly openLimits: OpenSharedLimits } } =
     where.store as object;

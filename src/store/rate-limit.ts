@@ -21,7 +21,7 @@ export interface RateLimitWait {
   readonly waitMs: number;
   /** Calls queued for the rate limit, including this one. */
   readonly queued: number;
-  /** `limit`: the limit is reached. `pause`: the service asked to wait. */
+  /** `limit`: the limit is reached. `pause`: the service requested a pause. */
   readonly reason: 'limit' | 'pause';
 }
 
@@ -56,7 +56,7 @@ export interface RateLimitOptions {
 /** Longest silence of a live process. After three times as long, it counts as crashed. */
 const MAX_REST_MS = 5_000;
 const POSITION_MS = 3 * MAX_REST_MS;
-/** A process with queued calls may use the store this often. It can save up a few of these turns for a burst. */
+/** Interval at which a process with queued calls may use the store. It can save a few turns for a burst. */
 const ASK_MS = 500;
 const MAX_ASKS_SAVED = 4;
 /** Spreads the turns of processes that wait for the same slot. */
@@ -171,7 +171,7 @@ export class RateLimit {
   }
 
   #ask(warn: RateLimitedCall['warn'], run?: DetachedRun): Ask {
-    // Not in the constructor, because Workers forbid random numbers while a module loads.
+    // Don't create it in the constructor, because Workers forbid random numbers while a module loads.
     this.#who ??= this.#options.random.uuid().replaceAll('-', '').slice(-12);
     return { id: `${this.#who}.${(this.#calls++).toString(36)}`, run, warn };
   }
@@ -270,7 +270,7 @@ export class RateLimit {
     return (outcome = 'answered') => {
       if (!this.#open.delete(id)) return;
       this.#updates = [...this.#updates, { call: id, outcome, atMs: this.#options.clock.now() }];
-      // Immediately if no other process needs the update, otherwise in a batch.
+      // Report immediately if no other process needs the update, otherwise in a batch.
       if (this.#reportMs === 0) this.#queue.serve();
       else this.#plan();
     };

@@ -35,7 +35,7 @@ export const LIMITS = optional(
 
 export interface RateLimitsOptions {
   readonly limits: Limits | undefined;
-  /** Shares them with other processes. @default they apply to this process only */
+  /** Shares the limits with other processes. @default the limits apply to this process only */
   readonly shared: SharedLimits | undefined;
   readonly clock: Clock;
   readonly random: Random;

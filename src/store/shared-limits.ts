@@ -1,4 +1,4 @@
-// Rate limits that processes share through a store. The store brings them: see SHARING.
+// Rate limits that processes share through a store, which provides this code (see SHARING).
 import { newRateLimit } from '../rules/rate-limit.js';
 import { decodeRateLimit, encodeRateLimit } from '../rules/stored-rate-limit.js';
 import { reasonOf } from '../runtime/callbacks.js';
@@ -17,7 +17,7 @@ const KEY = 'limit';
 function storeBackend(where: StoreGroup, outage: StoreOutage): RateLimitBackend {
   const { group, clock } = where;
   let known = newRateLimit();
-  /** How far the store's clock is ahead of this process's. */
+  /** Milliseconds by which the store's clock is ahead of this process's. */
   let aheadMs = 0;
   const locally = <T>(change: Change<T>) =>
     change(known, { nowMs: clock.now() + aheadMs, askedMs: clock.now(), isLocal: true }).result;

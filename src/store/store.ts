@@ -26,7 +26,7 @@ export interface StoreGroup {
 const LOST_SWAP_MS = 32;
 const MAX_LOST_SWAP_MS = 250;
 /**
- * Lost swaps after which the store counts as unavailable: about a minute. In honest use, another process soon pauses.
+ * Lost swaps after which the store counts as unavailable, about a minute. With real contention, another process soon pauses.
  */
 const MAX_LOST_SWAPS = 400;
 
@@ -52,7 +52,7 @@ export async function updateGroup<T>(
     signal?.throwIfAborted();
     const [askedMs, readMs] = [clock.now(), time.now()];
     const seen = await bounded.read(group, keys);
-    // Another version shows that another process was faster. The same one shows that the store rejects the swap.
+    // A new version means that another process was faster. The same version means that the store rejected the swap.
     if (seen.version !== version) sinceMs = readMs;
     else if (readMs - sinceMs >= timeoutMs) {
       throw new ConnectionError(
@@ -96,7 +96,7 @@ export function boundedStore(store: Store, clock: Clock): Store {
   };
 }
 
-/** Errors that the store throws may be temporary. A GenError reports a wrong setup. */
+/** Converts an error of the store, which may be temporary, unless a GenError reports a misconfiguration. */
 function storeError(cause: unknown): GenError {
   return GenError.isInstance(cause) ? cause : new ConnectionError(reasonOf(cause), { cause });
 }
@@ -109,7 +109,7 @@ function checkedValues(answer: StoredValues): StoredValues {
   throw setupError(invalidValueMessage('The result of store.read', shape, answer));
 }
 
-/** Creates an error for a wrong setup. Retrying doesn't help. */
+/** Creates an error for a misconfiguration, which a retry can't fix. */
 export function setupError(message: string, cause?: unknown): GenError {
   return Object.assign(new GenError(message, { cause }), { recovery: 'fix_setup' as const });
 }
@@ -143,7 +143,7 @@ export type NotifyingStore = Store & Required<Pick<Store, 'publish' | 'subscribe
 
 const PROCESS = Symbol.for('gen-client.process-stores');
 
-/** Returns the store of a process that has no other one: the same for every copy of the package. */
+/** Returns the process's default store, which all copies of the package share. */
 export function processStore(clock: Clock): Store {
   const home: typeof globalThis & { [PROCESS]?: WeakMap<Clock, Store> } = globalThis;
   home[PROCESS] ??= new WeakMap();

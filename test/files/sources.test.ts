@@ -151,7 +151,7 @@ describe('a source is rejected', () => {
     [read, 'The Response has no body, or its body was already read.'],
     [locked, 'The ReadableStream is locked'],
     [new URL('https://a.test'), 'fromPath(path)'],
-    [{ buffer: BYTES }, 'pass file.buffer'],
+    [{ buffer: BYTES }, 'Pass its buffer: file.buffer'],
     [null, 'This is not a source.'],
     [{ size: 1, stream: 'x' }, 'This is not a source.'],
     [{ getReader: true }, 'This is not a source.'],

@@ -298,7 +298,7 @@ describe('a handler', () => {
     // @ts-expect-error: JavaScript callers can pass anything.
     expect(() => toNodeHandler(none)).toThrow(GenError);
     // @ts-expect-error: JavaScript callers can pass anything.
-    expect(() => toNodeHandler(none)).toThrow('handler must be a function that takes a Request');
+    expect(() => toNodeHandler(none)).toThrow('handler must be a function that accepts a Request');
   });
 
   test('can be a webhook handler, an output handler, or any other one', () => {

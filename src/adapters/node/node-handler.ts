@@ -32,7 +32,7 @@ export type NodeHandler = (request: NodeRequest, response: NodeResponse, next?: 
  */
 export function toNodeHandler(handler: WebHandler): NodeHandler {
   if (typeof handler !== 'function')
-    throw new GenError(invalidValueMessage('handler', 'a function that takes a Request', handler));
+    throw new GenError(invalidValueMessage('handler', 'a function that accepts a Request', handler));
   return async (given, response, next) => {
     const incoming = 'raw' in given ? given.raw : given;
     const outgoing = 'raw' in response ? response.raw : response;

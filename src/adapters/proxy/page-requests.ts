@@ -178,7 +178,7 @@ export async function createParams(
   return { params, uploadIds };
 }
 
-/** Neither a ticket (a string) nor an app's file (a Blob or an instance of another class). */
+/** Returns true for plain JSON values other than strings. Tickets are strings, and an app's files are Blobs or class instances. */
 function isNonStringJson(value: unknown): boolean {
   if (typeof value !== 'object' || value === null) return value !== undefined;
   const prototype: unknown = Object.getPrototypeOf(value);

@@ -122,9 +122,9 @@ function isWatched(core: ReporterCore, jobId: string, account = core.credentials
 }
 
 /**
- * Reports how a job ended: to the ledgers, which adjust its budgets to what was charged, and then to the listeners. The charge
- * is reported by the process that ended the entry, or without an entry by the one that created the job. While creates are in
- * flight, the end of an unknown job is held back: a webhook may come before the response to its create.
+ * Reports how a job ended, first to the ledgers, which settle its budgets at the charge, and then to the listeners. The process
+ * that ended the entry reports the charge or, without an entry, the process that created the job. While creates are in flight,
+ * the end of an unknown job is delayed, because a webhook can arrive before the response to its create.
  */
 async function reportEnd({ warn, clock }: ReporterCore, ended: EndedJob, jobId: string): Promise<void> {
   const { records, recorded, report, isOwn, creates, ...end } = ended;

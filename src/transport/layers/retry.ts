@@ -1,4 +1,4 @@
-// Only importer of p-retry: sends a call until an attempt succeeds or the policy gives up.
+// Retries a call until an attempt succeeds or the policy gives up. No other module imports p-retry.
 import pRetry from 'p-retry';
 import { markArrived } from '../../errors/gen-error.js';
 import { APIError, GenError } from '../../errors/index.js';
@@ -61,7 +61,7 @@ export const retryLayer: Layer = async (call, next) => {
   }
 };
 
-/** Waits until the call may be sent again. Resolves with false if it may not. */
+/** Waits until the call may be retried. Returns false if it may not. */
 async function waitToRetry<T>(call: Call<T>, progress: RetryProgress, failure: Failure): Promise<boolean> {
   const { core, signal } = call;
   const { error, retriesLeft } = failure;
@@ -83,12 +83,12 @@ async function waitToRetry<T>(call: Call<T>, progress: RetryProgress, failure: F
   return true;
 }
 
-/** If true, the service may still be publishing the requested file. */
+/** Returns true if the service may still be publishing the requested file. */
 function isUnpublished({ kind }: Call<unknown>, error: unknown): boolean {
   return kind.type === 'stream' && kind.request.publishingMs !== undefined && mayComeLater(error);
 }
 
-/** Waits for a file that the service is still publishing. Resolves with false once it should be there. */
+/** Waits for a file that the service is still publishing. Returns false once the time for that is over. */
 async function waitForFile<T>(call: Call<T>, progress: RetryProgress, error: Error): Promise<boolean> {
   const { core, kind, signal } = call;
   if (kind.type !== 'stream') return false;
@@ -102,7 +102,7 @@ async function waitForFile<T>(call: Call<T>, progress: RetryProgress, error: Err
   return true;
 }
 
-/** Waits out a 429. Resolves with false if the call may wait no longer. */
+/** Waits out a 429. Returns false if the call may not wait longer. */
 async function waitFor429<T>(call: Call<T>, progress: RetryProgress, askedMs: number | undefined): Promise<boolean> {
   const { core, limit, trace } = call;
   const { maxRetryAfterMs, random } = core.config;

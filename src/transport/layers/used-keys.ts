@@ -1,4 +1,4 @@
-// Idempotency keys that callers chose. For a known key, the service returns its first job, whatever the params.
+// Idempotency keys that callers chose. For a known key, the service returns the first job, even with different params.
 import { PreflightError } from '../../errors/client-errors.js';
 import { canHaveCreated } from '../../rules/preflight.js';
 import { setAndEvict } from '../../runtime/set-and-evict.js';
@@ -16,7 +16,7 @@ interface UsedKey {
   readonly jobId?: string;
 }
 
-/** Rejects a key that this process has used with other params. Otherwise, the mistake would go unnoticed. */
+/** Rejects a key that this process has used with different params. The service wouldn't report the mistake. */
 export const usedKeysLayer: Layer = async (call, next) => {
   const digest = digestOfCreate(call);
   if (digest === undefined) return next(call);
