@@ -2,11 +2,12 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /** The slowest files in CI. They run first, so that no worker ends with one of them. CI prints the current list. */
 const SLOW = [
+  'shared/real-stores',
   ...['worlds/kills', 'store/crashes', 'cloudflare/one-account', 'store/check-store', 'types', 'page/chromium'],
   ...['durable/workflow/workflow', 'worlds/worlds', 'bullmq/crashes', 'package-consumer', 'package-entry-types'],
   ...['site/layout', 'durable/dbos/dbos', 'storage/r2', 'storage/campaign', 'webhooks/receivers', 'page/users'],
   ...['durable/cloudflare/cloudflare', 'documented-code', 'transport/campaign'],
-  ...['regular-expressions', 'sandbox-doors/page', 'durable/restate/restate', 'shared/real-stores', 'examples'],
+  ...['regular-expressions', 'sandbox-doors/page', 'durable/restate/restate', 'examples'],
 ];
 
 /** Vitest's order with the slow files first. Vitest knows durations only on machines that have run the tests before. */
