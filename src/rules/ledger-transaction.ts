@@ -134,7 +134,8 @@ export class LedgerTransaction {
     const ttlMs = untilMs - this.nowMs + (isEnded ? KEY_TTL_MS : 0);
     this.#set(createKey(id), { entry }, ttlMs);
     if (isEnded) this.#set(jobKey(entry.jobId), id, ttlMs);
-    this.#list(id, untilMs);
+    // An entry of a completed job must be listed until the last moment.
+    this.#list(id, untilMs, isEnded ? 0 : KEY_TTL_MS);
   }
 
   /** Removes an entry. Retains its key if `usedKey` is set. */
@@ -143,12 +144,14 @@ export class LedgerTransaction {
     this.#list(id, undefined);
   }
 
-  /** Updates an entry's expiry in the index, and removes expired entries so that the index doesn't grow. */
-  #list(id: string, untilMs: number | undefined): void {
+  /**
+   * Updates an entry's expiry in the index, unless the listed one is earlier by at most `slackMs`. Removes expired
+   * entries, so that the index doesn't grow.
+   */
+  #list(id: string, untilMs: number | undefined, slackMs = 0): void {
     const key = indexKey(id);
     const { [id]: listedMs, ...others } = this.#get<Record<string, number>>(key) ?? {};
-    if (untilMs !== undefined && listedMs !== undefined && listedMs <= untilMs && untilMs - listedMs < KEY_TTL_MS)
-      return;
+    if (untilMs !== undefined && listedMs !== undefined && listedMs <= untilMs && untilMs - listedMs <= slackMs) return;
     const expired = Object.entries(others).filter(([, it]) => it <= this.nowMs);
     this.#expire(expired.map(([it]) => it));
     const current = Object.entries(others).filter(([, it]) => it > this.nowMs);

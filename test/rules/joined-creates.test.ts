@@ -86,6 +86,23 @@ describe('what is left of a finished job', () => {
     expect([left, job]).toEqual([{ value: '{"usedKey":{"jobId":"job_1"}}', ttlMs: 7 * 86_400_000 }, null]);
   });
 
+  it('is the whole entry until its file expires, also if a later report moves that', () => {
+    const [id, other] = ['account/Aa', 'account/BB'];
+    const process = { id: 'one', isPersistent: true, isLeaseHeld: undefined, owners: new Map() };
+    const tx = new LedgerTransaction({ has: () => true }, { nowMs: 1, values: {} }, process);
+    const ended = { ...ENTRY, phase: 'ended', jobId: 'job_1', status: 'completed' } as const;
+    tx.put(id, { ...ended, retainUntilMs: 5_000 });
+    tx.put(id, { ...ended, retainUntilMs: 6_000 });
+    const values = Object.entries(tx.changes()).map(([key, change]) => [key, change?.value ?? '']);
+    const later = new LedgerTransaction(
+      { has: () => true },
+      { nowMs: 5_500, values: Object.fromEntries(values) },
+      process,
+    );
+    later.put(other, ENTRY);
+    expect([later.ids().toSorted(), later.entry(id)?.phase]).toEqual([[id, other], 'ended']);
+  });
+
   it('is nothing if its price was learned or released after its file was stored', () => {
     for (const how of ['learned', 'released'] as const) {
       const { tx, id, reserve, accept, end, acknowledge, entry, usedKey, usage } = ledger();
