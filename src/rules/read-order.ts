@@ -23,7 +23,7 @@ export interface Rhythm {
  * The service requests 10 to 15 seconds between polls of a video job, and documents nothing for images. 10 to 12
  * seconds comply, and detect a completion 10% sooner than an even spread would.
  */
-const VIDEO: Rhythm = { firstMs: 10_000, intervalMs: 10_000, typicalMs: 300_000 };
+const VIDEO: Rhythm = { firstMs: VIDEO_POLL_MS.least, intervalMs: VIDEO_POLL_MS.least, typicalMs: 300_000 };
 const FAST_VIDEO: Rhythm = { ...VIDEO, typicalMs: 90_000 };
 const IMAGE: Rhythm = { firstMs: 2_000, intervalMs: 2_500, typicalMs: 10_000 };
 

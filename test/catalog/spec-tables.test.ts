@@ -2,9 +2,17 @@ import { channel } from 'node:diagnostics_channel';
 import { describe, expect, it } from 'vitest';
 import { JOB_ERRORS, REQUEST_ERRORS } from '../../src/errors/codes.js';
 import { DEFAULT_VIDEO_MODEL, type GenClient, MODELS, modelCapabilities, type RequestEvent } from '../../src/index.js';
-import { DOCUMENTED_LIMITS } from '../../src/rules/limits.js';
+import {
+  CHARACTER_WIDTH,
+  DOCUMENTED_LIMITS,
+  UPLOAD_BYTES,
+  USD_PER_TOKEN,
+  VIDEO_POLL_MS,
+  WEBHOOK_TOLERANCE_S,
+} from '../../src/rules/limits.js';
 import { createSandbox } from '../../src/sandbox/index.js';
 import { isFinal } from '../../src/schemas/job.js';
+import { WEBHOOK_EVENT_TYPES } from '../../src/schemas/webhook-event.js';
 import type { RequestTrace } from '../../src/transport/events.js';
 import uploadCreated from '../fixtures/bodies/upload-created.json' with { type: 'json' };
 import endpoints from '../fixtures/endpoints.json' with { type: 'json' };
@@ -175,6 +183,21 @@ describe('the limits', () => {
       limitPerMinute ? [[limit, { limit: limitPerMinute, windowMs: 60_000 }]] : [],
     );
     expect(DOCUMENTED_LIMITS).toEqual(Object.fromEntries(documented));
+  });
+});
+
+describe('the numbers', () => {
+  it('match the documentation', () => {
+    const uploads = Object.entries(UPLOAD_BYTES).map(([type, bytes]) => [type, `${bytes / 1024 ** 2} MB`]);
+    expect(Object.fromEntries(uploads)).toEqual(limits.uploadBytes);
+    expect(CHARACTER_WIDTH).toBe(limits.characterImageWidthPx);
+    expect(WEBHOOK_TOLERANCE_S).toBe(limits.webhookToleranceSeconds);
+    expect([VIDEO_POLL_MS.least / 1000, VIDEO_POLL_MS.most / 1000]).toEqual(limits.videoPollSeconds);
+    expect(USD_PER_TOKEN).toBe(limits.tokenUsd);
+  });
+
+  it('include every webhook event', () => {
+    expect(WEBHOOK_EVENT_TYPES).toEqual(limits.webhookEvents);
   });
 });
 

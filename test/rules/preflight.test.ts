@@ -36,6 +36,7 @@ describe('preflight reports', () => {
     ['checkVideo', P, 'sent'],
     ['checkVideo', 'a fox', 'invalid_params params', 'must be an object such as { prompt: "a fox" }, not "a fox".'],
     ['checkVideo', {}, 'prompt_required prompt'],
+    ['checkImage', {}, 'prompt_required prompt'],
     ['checkVideo', { prompt: ' ' }, 'prompt_required prompt'],
     ['checkVideo', { content: [{ text: 'a fox' }] }, 'sent'],
     ['checkVideo', { content: { text: 'a fox' } }, 'sent'],

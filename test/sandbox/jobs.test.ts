@@ -9,6 +9,7 @@ import { clientFor, setUp } from './plain-client.js';
 beforeAll(quiet);
 
 const prompt = 'a fox at dawn';
+const clip = 'https://e.example/a.mp4';
 
 describe('states and transitions', () => {
   test('a video is processing in the response, and completed exactly after its duration', async () => {
@@ -51,12 +52,17 @@ describe('states and transitions', () => {
   });
 
   test.each([
-    ['a video fails as stale', {}, 600_000],
-    ['a strict job fails sooner, without omitting its clip', { video_reference_mode: 'strict' }, 60_000],
-  ])('if its dispatch stalls, %s, and its tokens are released', async (_, mode, ms) => {
+    ['a video fails as stale', '/v1/videos', { reference_videos: [clip] }, 600_000],
+    [
+      'a strict job fails sooner, without omitting its clip',
+      '/v1/videos',
+      { reference_videos: [clip], video_reference_mode: 'strict' },
+      60_000,
+    ],
+    ['an edit, always strict, fails sooner', '/v1/video-edits', { model: 'svc-video-pro', video: clip }, 60_000],
+  ])('if its dispatch stalls, %s, and its tokens are released', async (_, path, params, ms) => {
     const client = setUp();
-    const body = { prompt: 'a fox [stall]', reference_videos: ['https://e.example/a.mp4'], ...mode };
-    const { id } = await client.create('/v1/videos', body);
+    const { id } = await client.create(path, { prompt: 'a fox [stall]', ...params });
     await client.sandbox.advance(ms - 1);
     expect((await client.job(id)).status).toBe('processing');
     await client.sandbox.advance(1);

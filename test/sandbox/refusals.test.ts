@@ -209,6 +209,7 @@ const REFUSED: Readonly<Record<string, readonly TestRequest[]>> = {
     // An empty string is invalid.
     ...images({ reference_upload_ids: [''] }, { reference_image_urls: [''] }, { idempotency_key: '' }),
     ...images({ references: [{ type: 'image_url', url: '' }] }, { callback_url: '' }),
+    ...images({ references: [{ type: 'video_url', url: clip }] }),
     ...characters({ reference_upload_ids: [' '] }),
     ...videos({ first_frame_upload_id: '' }, { last_frame_url: '' }, { reference_video_upload_ids: ['upl_1', ''] }),
     ...videos({ webhook_url: '' }, { safety_identifier: '' }, { video_reference_mode: '' }),
@@ -427,8 +428,16 @@ test('requests without a key for the model list, voices, and integration data', 
   const client = setUp();
   const { status, body } = await client.as('').call('GET', '/v1/models');
   expect(status).toBe(200);
-  const told = body.data.models.map(({ alias, maxPromptChars }: Record<string, unknown>) => [alias, maxPromptChars]);
-  expect(told).toEqual(models.map(({ alias }) => [alias, expect.any(Number)]));
+  expect(body.data.models).toMatchObject(
+    models.map((row) => ({
+      ...Object.fromEntries(
+        ['alias', 'durations', 'aspectRatios', 'resolutions'].flatMap((name) =>
+          Reflect.has(row, name) ? [[name, Reflect.get(row, name)]] : [],
+        ),
+      ),
+      maxPromptChars: expect.any(Number),
+    })),
+  );
   expect((await client.call('GET', '/v1/voices')).body.data.voices).not.toEqual([]);
   const docs = (await client.call('GET', '/api/service/developers/docs.json')).body.data;
   expect([docs.models.length, docs.requestErrors.length]).toEqual([models.length, requestErrors.length]);

@@ -23,6 +23,8 @@ test.each([
   expect(Object.keys(sent).sort()).toEqual(Object.keys(event).sort());
   expect(Object.keys(sent.data.job).sort()).toEqual(Object.keys(event.data.job).sort());
   expect(sent).toMatchObject({ id: `evt_${id}_${status}`, type: `job.${status}`, data: { job: { id, status } } });
+  expect(sent.object).toContain(event.object);
+  expect(new Date(sent.created).toISOString()).toBe(sent.created);
   const output = status === 'completed' ? `${client.sandbox.baseUrl}/v1/jobs/${id}/output` : null;
   expect(sent.data.job.providerOutputUrl).toBe(output);
   expect(headers.get('x-service-event-id')).toBe(sent.id);
