@@ -60,7 +60,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     ],
     ['works without all three', 'test/package.test.ts', 'the webhooks entry point imports nothing'],
     [
-      'If a listener throws, the response is 500 and the service sends the event again.',
+      'If a listener throws, the response is 500, so that the service can retry.',
       'test/webhooks/webhook-handler.test.ts',
       'that throw %j are reported with their event',
     ],
