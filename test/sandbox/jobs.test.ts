@@ -59,7 +59,7 @@ describe('states and transitions', () => {
       { reference_videos: [clip], video_reference_mode: 'strict' },
       60_000,
     ],
-    ['an edit, always strict, fails sooner', '/v1/video-edits', { model: 'svc-video-pro', video: clip }, 60_000],
+    ['an edit fails as stale', '/v1/video-edits', { model: 'svc-video-pro', video: clip }, 600_000],
   ])('if its dispatch stalls, %s, and its tokens are released', async (_, path, params, ms) => {
     const client = setUp();
     const { id } = await client.create(path, { prompt: 'a fox [stall]', ...params });
