@@ -14,7 +14,7 @@ export interface ModelCapabilities {
   readonly sameAs?: string;
   /** If true, the alias supports edits of a source video. */
   readonly edits?: boolean;
-  /** If true, a video takes one or two minutes, otherwise about five. */
+  /** If true, the SDK expects a video after one or two minutes, otherwise after about five. Not documented. */
   readonly isFast?: boolean;
 }
 

@@ -79,7 +79,7 @@ export class Uploads {
   }
 
   /**
-   * Step 3: completes the upload. Safe to repeat.
+   * Step 3: completes the upload. Retries assume that repeating it is safe.
    *
    * @example
    * const fox = fromPath('fox.png');

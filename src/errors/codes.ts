@@ -2,7 +2,7 @@
 export type Recovery =
   /** Call again with the same idempotency key. */
   | 'retry'
-  /** Call again later. */
+  /** Call again later. After a failed job, use a new idempotency key. */
   | 'retry_later'
   /** Wait `retryAfterMs`, then call again. */
   | 'wait_and_retry'

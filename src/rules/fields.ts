@@ -20,7 +20,7 @@ export const REFERENCE_IMAGE_FIELDS = [
 ] as const;
 export const EDIT_SOURCE_FIELDS = ['source_video_upload_id', 'video', 'source_video_url'] as const;
 
-/** Documented fields by call. On an edit, too, `content` can replace the prompt. */
+/** Documented fields by call. `content` on an edit is an assumption: edits sent to POST /v1/videos have it. */
 export const DOCUMENTED_FIELDS = {
   images: [
     ...['model', 'prompt', 'ratio', 'resolution', 'response_format', 'watermark', 'safety_identifier', 'references'],
@@ -79,7 +79,7 @@ const MEANT: readonly (readonly [meant: readonly string[], ...names: string[]])[
   [['reference_image_urls'], 'first_frame_url'],
 ];
 
-/** Names of options. If passed as params, the service would ignore them but charge for the job. */
+/** Names of options. If passed as params, the service could ignore them but charge for the job. */
 const OPTION_NAMES: readonly string[] = [
   ...['signal', 'timeoutMs', 'maxRetries', 'idempotencyKey', 'headers', 'preflight', 'budget', 'label', 'extraBody'],
   ...['onUpdate', 'onCreated', 'onUploadProgress', 'pollIntervalMs', 'throwOnFailure', 'cleanup', 'recover'],
@@ -93,7 +93,7 @@ function sameName(name: string, names: readonly string[]): string | undefined {
 }
 
 /**
- * Throws for an undocumented field, because the service would ignore it but charge for the job. Suggests the intended
+ * Throws for an undocumented field, because the service could ignore it but charge for the job. Suggests the intended
  * field if possible. `extra` is the option `extraBody`, which may contain undocumented fields.
  */
 export function checkFieldNames(call: FieldsCall, params: Fields, extra: Fields = {}): void {

@@ -1,4 +1,4 @@
-// Every number that the service documents. No other file contains one.
+// Numbers that the service documents.
 
 type DocumentedLimit =
   | 'uploads.create'

@@ -109,9 +109,9 @@ interface VideoFields<Model, Found> extends CreateFields {
   first_frame_url?: string | undefined;
   /** Start image: an upload ID or a file. */
   first_frame_upload_id?: UploadRef | undefined;
-  /** End image: a public HTTPS URL. Requires a first frame. */
+  /** End image: a public HTTPS URL. Send it with a first frame for a transition. */
   last_frame_url?: string | undefined;
-  /** End image: an upload ID or a file. Requires a first frame. */
+  /** End image: an upload ID or a file. Send it with a first frame for a transition. */
   last_frame_upload_id?: UploadRef | undefined;
   /** Images for appearance, style, product, or outfit: public HTTPS URLs. Can't be combined with frames. */
   reference_image_urls?: ImagesIn<Found, readonly string[]> | undefined;

@@ -47,7 +47,7 @@ export interface WebhookHandlerOptions extends Omit<VerifyWebhookOptions, 'secre
   /** Listeners by event type. Returned promises are awaited. Events without a listener are acknowledged. */
   readonly on?: WebhookListeners | undefined;
   /**
-   * `'after'` runs the listener and then responds, with 500 if it throws, so that the service sends the event again. After a
+   * `'after'` runs the listener and then responds, with 500 if it throws, so that the service can retry. After a
    * crash, the listener can run twice. `'before'` responds 200 first, and loses the event if the listener throws, or the process
    * crashes or is suspended. @default 'after'
    */

@@ -21,7 +21,7 @@ const STATED: readonly (readonly [words: RegExp, right: number])[] = [
   [/(\d+) (?:job reads|reads|polls)(?=,| a minute| per minute)/g, LIMITS['jobs.get'].limit],
   [/an eighth of them, (\d+) a minute/g, LIMITS['jobs.get'].limit * (1 - POLL_SHARE)],
   [/(\d+) downloads(?=,| a minute| per minute)/g, LIMITS['jobs.output'].limit],
-  [/(\d+) of each upload step/g, LIMITS['uploads.put'].limit],
+  [/(\d+) each of creating/g, LIMITS['uploads.put'].limit],
   [/limits\(\)\['videos\.create'\]\); \/\/ \{ limit: (\d+)/g, LIMITS['videos.create'].limit],
   [/every (\d+) to 1[25] seconds/g, VIDEO_POLL_MS.least / 1000],
   [/(\d+) MB \(images\)|[Ii]mages (\d+) MB/g, UPLOAD_BYTES.IMAGE / MB],

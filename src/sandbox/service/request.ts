@@ -134,7 +134,7 @@ const UPLOAD_TYPES = {
   source: 'VIDEO',
 } as const;
 
-/** Documented role of each media item in `content`, and its role as a reference. */
+/** Role of each media item in `content` (which role fits which type is an assumption), and its role as a reference. */
 const CONTENT_ITEMS: Readonly<Record<string, { readonly role: string; readonly as: ReferenceRole }>> = {
   image_url: { role: 'first_frame', as: 'frame' },
   video_url: { role: 'reference_video', as: 'clip' },
