@@ -174,7 +174,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
   ],
   'docs/telemetry.md': [
     [
-      'A process remembers its last 10,000 jobs',
+      'a process retains its last 10,000 jobs',
       'test/events/memory.test.ts',
       'is limited to 10,000 jobs across all accounts, and ends older traces',
     ],
