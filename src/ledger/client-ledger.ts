@@ -1,4 +1,4 @@
-// A client's ledger. Its store and its budgets bring it, so a client without them bundles none of this code.
+// A client's ledger. Stores and budgets provide it, so that it isn't bundled with a client without them.
 import { LEDGER, SHARING } from '../rules/options.js';
 import { reasonOf } from '../runtime/callbacks.js';
 import { openSharedLimits } from '../store/shared-limits.js';
@@ -41,7 +41,7 @@ function openLedger(core: LedgerCore): ClientLedger {
       const ledger = own();
       const warn = (error: unknown) => core.warn(`job ${jobId} could not be recorded as delivered: ${reasonOf(error)}`);
       const recorded = ledger && acknowledgeJob(ledger, jobId, what).catch(warn);
-      // Nobody waits for the record of an outcome, which the program has.
+      // Don't wait for this write, because the program already has the outcome.
       if (recorded && what === 'file') await ledger.awaitBriefly(recorded);
     },
     hold(jobId) {

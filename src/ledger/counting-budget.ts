@@ -20,10 +20,10 @@ export interface CountingBudget extends Budget {
   readonly [TERMS]: {
     readonly rejectsUnknown: boolean;
     /**
-     * Returns the store that counts a client's creates: the budget's, otherwise the client's, otherwise the process's.
+     * Returns the store that counts a client's creates: the budget's, the client's, or the process's, in this order.
      */
     countIn(home: ClientHome): { readonly store: Store; readonly terms: BudgetTerms };
-    /** Returns the user's estimate; null without one. */
+    /** Returns the user's estimate, or null without one. */
     estimate(job: PricedCall): number | null;
     reportLow(balanceTokens: number | undefined): void;
   };

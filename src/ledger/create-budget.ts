@@ -30,7 +30,7 @@ export interface BudgetOptions {
   /**
    * Store of the budget: `redisStore(redis)` for several processes, `durableObjectStore(env.ACCOUNT, 'main')` for
    * Workers, or your own store.
-   * @default the `store` of the client that uses the budget, otherwise the memory of this process
+   * @default the `store` of the client that uses the budget, or this process's memory
    */
   readonly store?: Store | undefined;
   /**
@@ -71,7 +71,7 @@ const BUDGET_OPTIONS = option.optionsOf({
 });
 
 /**
- * Creates a limit on what creates may spend, for a client (`new GenClient({ budget })`), for one call
+ * Creates a limit on what creates can spend, for a client (`new GenClient({ budget })`), for one call
  * (`videos.create(params, { budget })`), or both. Spending exceeds the limit by at most one job: one of unknown price,
  * or the first one after a price increase. Throws a GenError for an invalid option.
  *

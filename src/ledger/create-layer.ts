@@ -101,7 +101,7 @@ function createRecord(
         .map(({ ledger, id, asked }) =>
           ledger.transact((tx) => recordParams(tx, id, params), { keys: keysOf(id, asked), signal }),
         );
-      // A failure also fails `sending`, which reports it.
+      // `sending` fails with the same error, and reports it.
       await Promise.allSettled(writes);
     },
     async sending(call) {

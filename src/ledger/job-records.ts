@@ -1,4 +1,4 @@
-// Records in a ledger how jobs end.
+// Records the ends of jobs in a ledger.
 import { endCreate } from '../rules/ledger.js';
 import { acknowledge, setJobOwner } from '../rules/ledger-owners.js';
 import type { LedgerTransaction } from '../rules/ledger-transaction.js';

@@ -88,7 +88,7 @@ export class Ledger {
   /** Registers a call as in flight. It owns its entry until {@link endCall}. */
   startCall(): string {
     this.#calls += 1;
-    // Not in the constructor, because a program that only reads the ledger needs no lease.
+    // Don't acquire it in the constructor, because a program that only reads the ledger needs no lease.
     this.#lease = leasesOf(this.#store)?.own();
     const { id } = this.#process;
     const { perRequest } = this.clock;
@@ -118,7 +118,7 @@ export class Ledger {
     const { signal } = call;
     const keys = keysOf(id, entry);
     if (entry.budgets.length === 0) return this.transact((tx) => reserveCreate(tx, request), { keys, signal });
-    // Bypasses the queue, because creates in it may wait for what this one settles.
+    // Bypass the queue, because creates in it may wait for tokens that this one releases.
     const known = isAgain && (await this.transact((tx) => reuseCreate(tx, request), { keys: [createKey(id)], signal }));
     return known || this.#reservations.add({ ...request, keys, budgets: entry.budgets }, call);
   }

@@ -1,4 +1,4 @@
-// Resumes the creates that crashed processes left in a store.
+// Resumes creates that crashed processes left unfinished.
 import { withKey } from '../errors/gen-error.js';
 import { GenError, TimeoutError } from '../errors/index.js';
 import { type CreateEntry, entryId, entryJobId } from '../rules/create-entry.js';
@@ -83,11 +83,11 @@ export async function* resumeCreates(
   try {
     for await (const { create, ...job } of inCompletionOrder(claimed, resumed, signal, 'could not be resumed')) {
       yield job;
-      // The program asked for the next job, so it has handled this one. A completed job stays until its file is stored.
+      // The program requested the next job, so it has handled this one. A completed job remains until its file is stored.
       if (job.job.status !== 'completed') await record(create, (tx) => acknowledge(tx, create.id, 'outcome'));
     }
   } catch (error) {
-    // If the program leaves the loop early, the next resume() reports the failures again.
+    // If the program exits the loop early, the next resume() reports the failures again.
     const isDelivered = !signal?.aborted;
     for (const { create, isUnknown } of isDelivered ? failed : []) {
       await record(create, (tx) => discardCreate(tx, create.id, isUnknown));

@@ -1,10 +1,10 @@
-// The queue of creates that wait for a budget: first come, first served.
+// First-in, first-out queue of creates that wait for a budget.
 import { type BudgetTerms, budgetName } from '../rules/budget.js';
 import type { LedgerTransaction } from '../rules/ledger-transaction.js';
 import type { Clock } from '../runtime/clock.js';
 import { CallQueue, type QueuedCall, type TurnOutcome } from '../store/call-queue.js';
 
-/** How often a budget shared with other processes is checked while creates wait for it. */
+/** Interval for checking a shared budget while creates wait for it. */
 const POLL_MS = 500;
 const MAX_PER_TURN = 64;
 
@@ -40,7 +40,7 @@ export function createRoomQueue<Request extends RoomRequest, Result extends Room
   clock,
   isShared,
 }: RoomQueuePorts<Request, Result>): RoomQueue<Request, Result> {
-  /** How many requests the next turn will probably decide. Their keys are read together. */
+  /** Number of requests that the next turn will probably decide. Their keys are read together. */
   let likely = MAX_PER_TURN;
   const turn = async (requests: Iterable<Request>): Promise<TurnOutcome<Request, Settled<Result>>> => {
     const waiting = [...requests];

@@ -1,5 +1,5 @@
-// Runs this process's transactions on a store's ledger, one at a time. Each step batches all calls that arrived
-// meanwhile.
+// Runs this process's transactions on a store's ledger, one at a time. Each step batches the calls that arrived during the last
+// one.
 import { backoff } from '../rules/backoff.js';
 import { type LedgerProcess, LedgerTransaction, MissingKeys, STEP_KEYS } from '../rules/ledger-transaction.js';
 import { type Clock, nextTurn, randomOf, systemClock } from '../runtime/clock.js';
@@ -171,7 +171,7 @@ export class LedgerSteps {
     if (this.#clock.perRequest) return void this.#clock.after(pauseMs, () => this.#writeAgain(writes), idle);
     const again = () => {
       this.#retry = undefined;
-      // First, to retain the order: a job's end means nothing before its create.
+      // Put failed writes first to retain the order, because a job's end has no effect before its create is recorded.
       this.#queue.unshift(...this.#failedWrites.splice(0));
       void this.#run();
     };
