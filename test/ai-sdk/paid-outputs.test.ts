@@ -95,7 +95,7 @@ describe('a download', () => {
     expect(providerMetadata.gen?.images).toHaveLength(3);
     const lost = providerMetadata.gen?.images[2] as Record<string, string>;
     expect(sandbox.jobs.map(({ id }) => id)).toContain(lost.jobId);
-    expect(lost).toMatchObject({ status: 'completed', error: expect.stringContaining('could not be read') });
+    expect(lost).toMatchObject({ status: 'completed', error: expect.stringContaining('could not be downloaded') });
     expect(warnings).toEqual([
       expect.objectContaining({
         message: expect.stringContaining(`job ${lost.jobId}, idempotency key ${lost.idempotencyKey}`),
