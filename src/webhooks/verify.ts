@@ -1,5 +1,4 @@
 import { refusal } from '../errors/webhook-error.js';
-import { WEBHOOK_TOLERANCE_S } from '../rules/limits.js';
 import { isObject } from '../schemas/envelope.js';
 import { type EventJob, invalidFieldOfEvent, signedJobIn, type WebhookEvent } from '../schemas/webhook-event.js';
 import {
@@ -55,13 +54,7 @@ export async function verifyWebhook(
   received: Request | ReceivedWebhook,
   options: VerifyWebhookOptions,
 ): Promise<WebhookEvent> {
-  const {
-    secret,
-    toleranceSeconds = WEBHOOK_TOLERANCE_S,
-    maxBodyBytes = 1_048_576,
-    now = Date.now,
-    ...others
-  } = options ?? {};
+  const { secret, toleranceSeconds = 300, maxBodyBytes = 1_048_576, now = Date.now, ...others } = options ?? {};
   if (typeof options === 'string')
     throw refusal('options_invalid', 'verifyWebhook: options must be an object, not a string. Pass { secret }.');
   const [unknown] = Object.keys(others);
