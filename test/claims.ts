@@ -134,7 +134,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
       "retains its slot until it leaves the service's window: %s",
     ],
     [
-      'Clients of one account with different `limits` count together if their `windowMs` is the same',
+      'Clients of one account count together, whatever their `limits` are',
       'test/limits/counting-service.test.ts',
       'count in one state, and each waits until the count allows its own limit',
     ],

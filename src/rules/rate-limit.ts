@@ -11,8 +11,10 @@ import type { Rate } from './limits.js';
 export interface RateLimitState {
   /** Calls in flight, with the time when each lease on a slot expires unless renewed. */
   readonly open: Map<string, number>;
-  /** When each cooling slot is free again, earliest first. */
-  readonly coolingDown: number[];
+  /** When the calls that the service may still count ended, earliest first. Each client waits its own window after. */
+  readonly ended: number[];
+  /** The longest cool-down of a client that uses the limit. */
+  longestMs: number;
   /** Processes and runs with queued calls, in order. */
   queue: QueueEntry[];
   pausedUntilMs: number;
@@ -78,13 +80,18 @@ export interface RateLimitReply {
   readonly isChanged: boolean;
 }
 
-export function newRateLimit(): RateLimitState {
-  return { open: new Map(), coolingDown: [], queue: [], pausedUntilMs: 0, slowStart: undefined, seenMs: 0 };
+/** Creates the state of an unused limit. Calls are retained for at least the documented window. */
+export function newRateLimit(documented?: Rate): RateLimitState {
+  const longestMs = documented ? coolDownMsOf(documented) : 0;
+  return { open: new Map(), ended: [], longestMs, queue: [], pausedUntilMs: 0, slowStart: undefined, seenMs: 0 };
 }
 
-/** How long a slot cools down. Allows for clock drift of 0.05% and for times truncated to milliseconds. */
+/**
+ * How long a slot cools down, or 0 without a window. Allows for clock drift of 0.05% and for times truncated to
+ * milliseconds.
+ */
 export function coolDownMsOf({ windowMs }: Rate): number {
-  return windowMs * 1.0005 + 1;
+  return windowMs === 0 ? 0 : windowMs * 1.0005 + 1;
 }
 
 /** Age at which a lease is renewed. */
@@ -105,6 +112,7 @@ const FIRST_ROUND: SlowStart = { size: 1, accepted: 0, calls: new Set() };
 /** Takes a turn at `nowMs`, in the clock that all users of the limit share. Mutates the state. */
 export function updateSlots(state: RateLimitState, turn: RateLimitTurn, limit: Rate, nowMs: number): RateLimitReply {
   const { who, asks, tries } = turn;
+  state.longestMs = Math.max(state.longestMs, coolDownMsOf(limit));
   const isDetached = turn.positionMs === 'untilRetry';
   const before = [expireSlots(state, nowMs), applyUpdates(state, turn, limit, nowMs), renewLeases(state, turn, nowMs)];
   const free = freeSlots(state, limit, nowMs);
@@ -127,7 +135,7 @@ export function updateSlots(state: RateLimitState, turn: RateLimitTurn, limit: R
   // A limit without a number has no queue: only a pause or a slow start delays its calls.
   const stays = !isServed && limit.limit < Number.POSITIVE_INFINITY;
   const isQueued = enqueue(state, turn, { position, isMoved, stays, sureMs: nowMs + sureMs, spareMs });
-  const isChanged = [...before, isQueued, taken.length > 0 && isCounted(state, limit)].includes(true);
+  const isChanged = [...before, isQueued, taken.length > 0 && isCounted(state)].includes(true);
   if (isChanged) state.seenMs = nowMs;
   const isDone = isServed && tried.length === tries.length;
   return { granted: [...again, ...taken], ahead: left, waitMs: isDone ? 0 : waitMs, isChanged };
@@ -155,16 +163,15 @@ export function lookAt(state: RateLimitState, limit: Rate, nowMs: number, ahead 
 function expireSlots(state: RateLimitState, nowMs: number): boolean {
   const backMs = Math.max(0, state.seenMs - nowMs);
   if (backMs > 0) {
-    for (const [at, freeMs] of state.coolingDown.entries()) state.coolingDown[at] = freeMs - backMs;
+    for (const [at, endedMs] of state.ended.entries()) state.ended[at] = endedMs - backMs;
     for (const [id, untilMs] of state.open) state.open.set(id, untilMs - backMs);
     state.queue = state.queue.map((entry) => ({ ...entry, untilMs: entry.untilMs - backMs }));
     state.pausedUntilMs -= backMs;
     state.seenMs = nowMs;
   }
-  const { coolingDown, open } = state;
-  let over = 0;
-  while (over < coolingDown.length && (coolingDown[over] ?? 0) <= nowMs) over++;
-  if (over > 0) coolingDown.splice(0, over);
+  const { ended, open, longestMs } = state;
+  const over = ended.findIndex((endedMs) => endedMs + longestMs > nowMs);
+  ended.splice(0, over < 0 ? ended.length : over);
   // Sorted by expiry.
   for (const [id, untilMs] of open) {
     if (untilMs > nowMs) break;
@@ -190,9 +197,9 @@ function applyUpdates(state: RateLimitState, { updates }: RateLimitTurn, limit: 
       const wasOpen = state.open.delete(call);
       state.slowStart = state.slowStart && afterCall(state.slowStart, call, outcome);
       const graceMs = outcome === 'unanswered' ? UNANSWERED_GRACE_MS : 0;
-      const freeMs = outcome === 'unused' ? 0 : nowMs - agoMs + coolDownMsOf(limit) + graceMs;
-      const coolsDown = freeMs > nowMs && limit.limit < Number.POSITIVE_INFINITY;
-      if (coolsDown) coolDown(state, freeMs);
+      const endedMs = nowMs - agoMs + graceMs;
+      const coolsDown = outcome !== 'unused' && endedMs + state.longestMs > nowMs;
+      if (coolsDown) coolDown(state, endedMs);
       if (!wasOpen && !coolsDown) continue;
     }
     isChanged = true;
@@ -200,11 +207,18 @@ function applyUpdates(state: RateLimitState, { updates }: RateLimitTurn, limit: 
   return isChanged;
 }
 
-/** Marks a slot as cooling down until `untilMs`. The times are sorted, and most slots go last. */
-function coolDown({ coolingDown }: RateLimitState, untilMs: number): void {
-  let at = coolingDown.length;
-  while (at > 0 && (coolingDown[at - 1] ?? 0) > untilMs) at--;
-  coolingDown.splice(at, 0, untilMs);
+/** Marks a slot as cooling down from `endedMs`. The times are sorted, and most slots go last. */
+function coolDown({ ended }: RateLimitState, endedMs: number): void {
+  let at = ended.length;
+  while (at > 0 && (ended[at - 1] ?? 0) > endedMs) at--;
+  ended.splice(at, 0, endedMs);
+}
+
+/** Returns the index of the first ended call that still cools down for a client. */
+function firstCooling({ ended }: RateLimitState, limit: Rate, nowMs: number): number {
+  const overMs = nowMs - coolDownMsOf(limit);
+  const at = ended.findIndex((endedMs) => endedMs > overMs);
+  return at < 0 ? ended.length : at;
 }
 
 /** Returns the slow start after a call of its round has ended, or undefined if it's over. */
@@ -235,20 +249,24 @@ function renewLeases({ open }: RateLimitState, { open: own, leaseMs }: RateLimit
   return isChanged;
 }
 
-function freeSlots(state: RateLimitState, { limit }: Rate, nowMs: number): number {
-  const { open, coolingDown, pausedUntilMs, slowStart } = state;
+function freeSlots(state: RateLimitState, limit: Rate, nowMs: number): number {
+  const { pausedUntilMs, slowStart } = state;
   if (pausedUntilMs > nowMs) return 0;
-  if (limit < Number.POSITIVE_INFINITY) return Math.max(0, limit - open.size - coolingDown.length);
+  if (limit.limit < Number.POSITIVE_INFINITY) return Math.max(0, limit.limit - usedSlots(state, limit, nowMs));
   return slowStart ? slowStart.size - slowStart.accepted - slowStart.calls.size : Number.POSITIVE_INFINITY;
 }
 
-/** Without a number, calls are counted only during a slow start. */
-function isCounted({ slowStart }: RateLimitState, { limit }: Rate): boolean {
-  return limit < Number.POSITIVE_INFINITY || slowStart !== undefined;
+function usedSlots(state: RateLimitState, limit: Rate, nowMs: number): number {
+  return state.open.size + state.ended.length - firstCooling(state, limit, nowMs);
+}
+
+/** Without a window, calls are counted only for clients that have one, and during a slow start. */
+function isCounted({ longestMs, slowStart }: RateLimitState): boolean {
+  return longestMs > 0 || slowStart !== undefined;
 }
 
 function occupySlot(state: RateLimitState, id: string, limit: Rate, untilMs: number): void {
-  if (!isCounted(state, limit)) return;
+  if (!isCounted(state)) return;
   state.open.set(id, untilMs);
   const { slowStart } = state;
   if (slowStart && limit.limit === Number.POSITIVE_INFINITY)
@@ -300,12 +318,15 @@ function waitOf(state: RateLimitState, { limit, nowMs, ahead, isDetached }: Wait
   if (limit.limit === Number.POSITIVE_INFINITY) {
     return pauseMs === 0 && freeSlots(state, limit, nowMs) === 0 ? SLOW_START_POLL_MS : pauseMs;
   }
-  const { coolingDown, open } = state;
-  const short = ahead - (limit.limit - open.size - coolingDown.length);
+  const used = usedSlots(state, limit, nowMs);
+  const short = ahead - (limit.limit - used);
   if (short < 0) return pauseMs;
   const coolDownMs = coolDownMsOf(limit);
-  const windows = Math.floor(short / limit.limit);
+  // Clients with a higher limit may use more slots than this one has.
+  const excess = Math.max(0, used - limit.limit);
+  const windows = Math.floor((short - excess) / limit.limit);
   const lateMs = isDetached ? (windows + 1) * (limit.windowMs * LATE.part + LATE.ms) : 0;
-  const slotMs = (coolingDown[short % limit.limit] ?? nowMs + coolDownMs) - nowMs + windows * coolDownMs + lateMs;
+  const at = firstCooling(state, limit, nowMs) + excess + ((short - excess) % limit.limit);
+  const slotMs = (state.ended[at] ?? nowMs) - nowMs + (windows + 1) * coolDownMs + lateMs;
   return Math.max(pauseMs, slotMs);
 }

@@ -4,8 +4,9 @@ import { newRateLimit, type RateLimitState, SLOW_START_MS } from './rate-limit.j
 interface StoredRateLimit {
   readonly at: number;
   readonly open: Readonly<Record<string, number>>;
-  /** Each relative to the previous one. */
-  readonly cool: readonly number[];
+  /** When calls ended. Each is relative to the previous one. */
+  readonly ended: readonly number[];
+  readonly longest: number;
   readonly queue: readonly (readonly [who: string, afterMs: number, isUrgent?: 1])[];
   readonly pause: number;
   readonly slow?: { readonly size: number; readonly accepted: number; readonly calls: readonly string[] };
@@ -16,16 +17,17 @@ const SPARE_MS = 60_000;
 
 /** Returns the state as text, with its lifetime in milliseconds, or null if nothing is left to store. */
 export function encodeRateLimit(state: RateLimitState): { readonly value: string; readonly ttlMs: number } | null {
-  const { open, coolingDown, queue, pausedUntilMs, slowStart, seenMs } = state;
+  const { open, ended, longestMs, queue, pausedUntilMs, slowStart, seenMs } = state;
   const leases = [...open.values(), ...queue.map(({ untilMs }) => untilMs)];
   const slowMs = slowStart === undefined ? 0 : pausedUntilMs + SLOW_START_MS;
-  const overMs = Math.max(coolingDown.at(-1) ?? 0, pausedUntilMs, slowMs, ...leases);
+  const overMs = Math.max((ended.at(-1) ?? 0) + longestMs, pausedUntilMs, slowMs, ...leases);
   if (overMs <= seenMs) return null;
   const after = (untilMs: number) => Math.ceil(untilMs - seenMs);
   const stored: StoredRateLimit = {
     at: seenMs,
     open: Object.fromEntries([...open].map(([id, untilMs]) => [id, after(untilMs)])),
-    cool: coolingDown.map((freeMs, at) => after(freeMs) - after(coolingDown[at - 1] ?? seenMs)),
+    ended: ended.map((endedMs, at) => after(endedMs) - after(ended[at - 1] ?? seenMs)),
+    longest: longestMs,
     queue: queue.map(({ who, untilMs, isUrgent }) => (isUrgent ? [who, after(untilMs), 1] : [who, after(untilMs)])),
     // A pause that ended long ago no longer matters.
     pause: Math.max(-SLOW_START_MS, after(pausedUntilMs)),
@@ -38,15 +40,16 @@ export function encodeRateLimit(state: RateLimitState): { readonly value: string
 export function decodeRateLimit(value: string | undefined): RateLimitState | undefined {
   if (value === undefined) return newRateLimit();
   const stored = parsed(value);
-  if (typeof stored?.at !== 'number' || !Array.isArray(stored.cool) || !Array.isArray(stored.queue)) return undefined;
-  const { at, open, cool, queue, pause, slow } = stored;
-  let freeMs = at;
+  if (typeof stored?.at !== 'number' || !Array.isArray(stored.ended) || !Array.isArray(stored.queue)) return undefined;
+  const { at, open, ended, longest, queue, pause, slow } = stored;
+  let endedMs = at;
   return {
     open: new Map(Object.entries(open).map(([id, afterMs]) => [id, at + afterMs])),
-    coolingDown: cool.map((afterMs) => {
-      freeMs += afterMs;
-      return freeMs;
+    ended: ended.map((afterMs) => {
+      endedMs += afterMs;
+      return endedMs;
     }),
+    longestMs: longest,
     queue: queue.map(([who, afterMs, isUrgent]) => ({ who, untilMs: at + afterMs, isUrgent: isUrgent === 1 })),
     pausedUntilMs: at + pause,
     slowStart: slow && { ...slow, calls: new Set(slow.calls) },

@@ -1,3 +1,4 @@
+import type { Rate } from '../rules/limits.js';
 import { SHARING } from '../rules/options.js';
 import { newRateLimit, type RateLimitState } from '../rules/rate-limit.js';
 import type { Clock, Random } from '../runtime/clock.js';
@@ -27,8 +28,8 @@ export interface RateLimitBackend {
   subscribe(listener: () => void): void;
 }
 
-export function memoryBackend(clock: Clock): RateLimitBackend {
-  const state = newRateLimit();
+export function memoryBackend(clock: Clock, documented?: Rate): RateLimitBackend {
+  const state = newRateLimit(documented);
   const listeners: (() => void)[] = [];
   return {
     look: (see) => see(state, clock.now()),

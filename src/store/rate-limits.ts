@@ -53,14 +53,16 @@ export class RateLimits {
   constructor(options: RateLimitsOptions) {
     const { limits, shared, random } = options;
     const clock = steady(options.clock);
-    const given = Object.entries(limits ?? {}).flatMap(([name, limit]) =>
-      limit === undefined ? [] : [[name, { limit: limit.limit, windowMs: limit.windowMs ?? 0 }] as const],
-    );
     this.#options = { ...options, clock };
-    this.#limits = new Map([...Object.entries(RATES), ...given]);
+    // The calls of a client without a number still count for others, in the documented window.
+    const rateOf = (name: RateLimitName): Rate => {
+      const { limit, windowMs = RATES[name].windowMs } = limits?.[name] ?? RATES[name];
+      return { limit, windowMs };
+    };
+    this.#limits = new Map(RATE_LIMIT_NAMES.map((name) => [name, rateOf(name)]));
     const backends = shared ? new Map<string, RateLimitBackend>() : options.backends;
     this.#make = (name, limit) => {
-      const backend = backends.get(name) ?? shared?.open(name) ?? memoryBackend(clock);
+      const backend = backends.get(name) ?? shared?.open(name) ?? memoryBackend(clock, RATES[name as RateLimitName]);
       backends.set(name, backend);
       return new RateLimit({ name, limit, backend, clock, random, outage: shared?.outage });
     };
@@ -121,7 +123,9 @@ export class RateLimits {
   }
 
   #show(name: string): ReturnType<RateLimits['snapshot']>[string] {
-    const { limit, windowMs } = this.#limitOf(name);
+    const rate = this.#limitOf(name);
+    const { limit } = rate;
+    const windowMs = limit === Number.POSITIVE_INFINITY ? 0 : rate.windowMs;
     const kept = this.#of(name);
     const { free, pausedMs } = kept.look();
     return { limit, windowMs, free, queued: kept.queued, pausedMs };

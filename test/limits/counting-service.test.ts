@@ -78,6 +78,26 @@ describe('clients of one account with different limits', () => {
     await clock.until(Promise.all([...first, ...second]));
     expect(rejected).toEqual([]);
   });
+
+  it.each([
+    ['without a number', { limit: Number.POSITIVE_INFINITY }],
+    ['with a shorter window', { limit: 20, windowMs: 1_000 }],
+    ['with a longer window', { limit: 20, windowMs: 90_000 }],
+  ])('count the calls of one %s', async (_, rate) => {
+    const { clock, client, accepted, rejected } = countingService({ limit: 20, windowMs: 60_000 });
+    const one = client();
+    const other = one.withOptions({ limits: { 'videos.create': rate } });
+    await clock.until(Promise.all(Array.from({ length: 12 }, () => other.videos.create(PROMPT))));
+    await clock.advance(5_000);
+    expect(one.limits()['videos.create']).toMatchObject({ free: 8 });
+    const second = Array.from({ length: 20 }, () => one.videos.create(PROMPT));
+    await clock.advance(1_000);
+    expect(accepted).toHaveLength(20);
+    await clock.advance(60_000);
+    expect(accepted).toHaveLength(32);
+    await clock.until(Promise.all(second));
+    expect(rejected).toEqual([]);
+  });
 });
 
 describe('an undocumented limit', () => {
