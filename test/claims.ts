@@ -22,7 +22,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     [
       'No double charges.',
       'test/transport/campaign.test.ts',
-      '80 creates through seeded faults create 80 jobs, charge each once, and leave nothing behind',
+      '200 creates through seeded faults create 200 jobs, charge each once, and leave nothing behind',
     ],
     [
       '`timeoutMs` limits one attempt: connect, headers, and body.',
