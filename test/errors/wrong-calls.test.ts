@@ -118,7 +118,7 @@ describe('an invalid value is rejected with the fix, and not shown if it may be 
     [
       'a header with a line break',
       () => make({ headers: { 'x-key': `${KEY}\n` } }),
-      /^headers: x-key must have a value/,
+      /^headers: x-key has a value that is invalid/,
     ],
     ['hooks', () => make({ hooks: given }), /^hooks must be an object with hooks, not a string\.$/],
     ['fetch', () => make({ fetch: given }), /^fetch must be a function, not a string\.$/],

@@ -53,7 +53,7 @@ describe('throws immediately for', () => {
   it.each(['https://host/v1', 'https://host/prefix/v1/', new URL('https://host/v1')])(
     'a base URL that ends in /v1: %s',
     (baseUrl) => {
-      expect(() => new GenClient({ baseUrl })).toThrow('remove /v1');
+      expect(() => new GenClient({ baseUrl })).toThrow('must not end in /v1');
     },
   );
 
