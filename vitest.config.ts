@@ -29,7 +29,7 @@ const onOldestBull = {
  * They measure the memory of their process, change its folder, or replace a module, so each has a process of its own. All others
  * share one per worker, because loading the sources again costs more than a second of a core.
  */
-const alone = ['test/{documented-code,events/memory}.test.ts'];
+const alone = ['test/{documented-code,apps/ai-tools,events/memory}.test.ts'];
 const realAlone = ['test/{cloudflare/gen-account,readme/stores-and-engines,store/finished-job}.test.ts'];
 const exclude = ['test/runtimes/**', '**/node_modules/**', ...leftOut];
 
