@@ -162,7 +162,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
       "a period's jobs cost at most its limit plus one job, with unknown prices %s",
     ],
     [
-      'ask the store at most twice a second together',
+      'poll the store at most twice a second together',
       'test/budget/store.test.ts',
       'are served in order, poll the store at most twice a second together, and leave immediately when aborted',
     ],
@@ -226,7 +226,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
   ],
   'docs/agents.md': [
     [
-      'an agent that asks three times pays once, and gets its video',
+      'an agent that calls three times pays once and gets its video',
       'test/apps/rpc.test.ts',
       'an agent whose client times out twice pays once for three requests, and gets its video',
     ],
@@ -268,7 +268,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
       "counts as unavailable after %s, and the next calls don't wait for it",
     ],
     [
-      'Calls that still wait when the store answers again take',
+      'Calls that still wait when the store recovers take',
       'test/limits/store-outage.test.ts',
       'receives the slots used without it when it recovers, and serves the waiting calls',
     ],
