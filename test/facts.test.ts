@@ -68,10 +68,10 @@ describe('every public method of GenClient', () => {
   });
 
   test('is in CHANGELOG.md', () => {
-    const said = read('CHANGELOG.md');
-    expect(methods.filter((name) => !isComposed(name) && !new RegExp(`\`(client\\.)?${name}[\`(]`).test(said))).toEqual(
-      [],
-    );
+    const actual = read('CHANGELOG.md');
+    expect(
+      methods.filter((name) => !isComposed(name) && !new RegExp(`\`(client\\.)?${name}[\`(]`).test(actual)),
+    ).toEqual([]);
   });
 
   test("is in docs/calls.md, or in another guide if it is the client's own", () => {

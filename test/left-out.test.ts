@@ -2,7 +2,7 @@ import { expect, test, vi } from 'vitest';
 import { LeftOut } from './support/left-out.js';
 
 test('a run ends with the number of skipped tests by reason', () => {
-  const said = vi.spyOn(console, 'log').mockImplementation(() => {});
+  const actual = vi.spyOn(console, 'log').mockImplementation(() => {});
   const reporter = new LeftOut();
   const file = (id: string, skipped: number) => ({ id, children: { allTests: () => new Array(skipped).fill(id) } });
   reporter.onUserConsoleLog({
@@ -12,8 +12,8 @@ test('a run ends with the number of skipped tests by reason', () => {
   reporter.onUserConsoleLog({ taskId: 'b_0', content: 'skipped: redis-server is not installed (apt-get)\n' });
   reporter.onUserConsoleLog({ taskId: 'c', content: 'skipped: chromium is not installed (apt-get)\n' });
   reporter.onTestRunEnd([file('a', 2), file('b', 3), file('c', 1), file('d', 9)]);
-  expect(said.mock.calls.flat().join('\n')).toBe(
+  expect(actual.mock.calls.flat().join('\n')).toBe(
     'Left out: 6 tests.\n  5: redis-server is not installed\n  1: chromium is not installed',
   );
-  said.mockRestore();
+  actual.mockRestore();
 });

@@ -162,13 +162,13 @@ describe.each(settingsToRun(EDITORS))('an editor with %s', (compiler) => {
 
   it("suggests each model's own durations, resolutions, and ratios", () => {
     for (const { alias, kind, durations, aspectRatios, exampleRatios, resolutions } of models) {
-      const asked = (param: string, place: string) =>
+      const requested = (param: string, place: string) =>
         `client.${kind}s.create({ model: '${alias}', prompt: 'x', ${param}: ${place} })`;
-      expect(offered(asked('resolution', `'|'`)), alias).toEqual(resolutions.toSorted());
-      if (durations) expect(numbers(asked('duration', '|')), alias).toEqual(durations);
-      if (aspectRatios) expect(offered(asked('ratio', `'|'`)), alias).toEqual(aspectRatios.toSorted());
+      expect(offered(requested('resolution', `'|'`)), alias).toEqual(resolutions.toSorted());
+      if (durations) expect(numbers(requested('duration', '|')), alias).toEqual(durations);
+      if (aspectRatios) expect(offered(requested('ratio', `'|'`)), alias).toEqual(aspectRatios.toSorted());
       for (const name of exampleRatios ? ['aspect_ratio', 'ratio'] : [])
-        expect(offered(asked(name, `'|'`)), alias).toEqual(exampleRatios?.toSorted());
+        expect(offered(requested(name, `'|'`)), alias).toEqual(exampleRatios?.toSorted());
     }
   });
 

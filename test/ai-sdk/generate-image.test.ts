@@ -135,7 +135,7 @@ describe('generateImage', () => {
   it("rejects with an abort's reason, and the job continues", async () => {
     const { gen, sandbox } = providerOnSandbox({ jobDurationMs: 60_000 });
     const controller = new AbortController();
-    const asked = generateImage({
+    const requested = generateImage({
       model: gen.image('svc-image-fast'),
       prompt,
       abortSignal: controller.signal,
@@ -144,7 +144,7 @@ describe('generateImage', () => {
     await expect.poll(() => sandbox.jobs.length).toBe(1);
     const reason = new Error('the user left');
     controller.abort(reason);
-    await expect(asked).rejects.toBe(reason);
+    await expect(requested).rejects.toBe(reason);
     expect(['queued', 'processing']).toContain(sandbox.jobs[0]?.status);
   });
 
@@ -156,8 +156,8 @@ describe('generateImage', () => {
 
   it('reports a missing client option in the call, not at import', async () => {
     const lazy = createGen({ apiKey: 'k' });
-    const asked = generateImage({ model: lazy.image('svc-image-fast'), prompt });
-    await expect(asked).rejects.toThrow(/baseUrl/);
+    const requested = generateImage({ model: lazy.image('svc-image-fast'), prompt });
+    await expect(requested).rejects.toThrow(/baseUrl/);
     await expect(new GenClient({ apiKey: 'k' }).jobs.get('job_1')).rejects.toThrow(/baseUrl/);
     expect(() => lazy.languageModel('svc-image-fast')).toThrow(/No such languageModel/);
   });

@@ -39,14 +39,14 @@ describe('experimental_generateVideo', () => {
     const received = new Promise<{ headers: Record<string, string>; body: string }>((resolve) => {
       arrive = resolve;
     });
-    const asked = generateVideo({
+    const requested = generateVideo({
       model: gen.video('svc-video-fast'),
       prompt,
       webhook: async () => ({ url: 'https://example.com/hook', received }),
     });
     await expect.poll(() => sandbox.jobs.length).toBe(1);
     arrive({ headers: {}, body: '{}' });
-    const { videos } = await asked;
+    const { videos } = await requested;
     expect(videos).toHaveLength(1);
     expect(createsOf(sandbox, '/v1/videos')[0]?.webhook_url).toBe('https://example.com/hook');
   });
@@ -144,7 +144,7 @@ describe('experimental_startVideo and experimental_getVideoStatus', () => {
 
   it('reject a foreign operation', async () => {
     const { gen } = providerOnSandbox();
-    const asked = getVideoStatus(gen.video('svc-video-fast'), { operation: { taskId: 'x' } });
-    await expect(asked).rejects.toThrow(/experimental_startVideo/);
+    const requested = getVideoStatus(gen.video('svc-video-fast'), { operation: { taskId: 'x' } });
+    await expect(requested).rejects.toThrow(/experimental_startVideo/);
   });
 });

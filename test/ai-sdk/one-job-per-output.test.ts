@@ -78,7 +78,7 @@ describe.each(WAYS)('with %s', (_way, how) => {
 it('rejects images that the core splits with one key before anything is paid', async () => {
   const { gen, sandbox } = providerOnSandbox();
   const model = gen.image('svc-image-fast');
-  const asked = generateImage({ model, prompt, n: 2, maxImagesPerCall: 1, ...KEY_IN_OPTIONS });
-  await expect(asked).rejects.toMatchObject({ name: 'PreflightError', code: 'idempotency_key_reused' });
+  const requested = generateImage({ model, prompt, n: 2, maxImagesPerCall: 1, ...KEY_IN_OPTIONS });
+  await expect(requested).rejects.toMatchObject({ name: 'PreflightError', code: 'idempotency_key_reused' });
   expect(sandbox.requests).toEqual([]);
 });

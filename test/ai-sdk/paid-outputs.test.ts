@@ -77,8 +77,8 @@ describe('a download', () => {
       vi.useFakeTimers();
       const { gen, sandbox } = interruptedProvider(1_000, { bytes: 0 });
       sandbox.faults.add({ match: { method: 'HEAD', path: OUTPUT }, status: 500 });
-      const asked = generateVideo({ model: gen.video('svc-video-fast'), prompt, providerOptions: KEYED, ...how });
-      const error = await pass(asked).catch((thrown: unknown) => thrown);
+      const requested = generateVideo({ model: gen.video('svc-video-fast'), prompt, providerOptions: KEYED, ...how });
+      const error = await pass(requested).catch((thrown: unknown) => thrown);
       const [job] = sandbox.jobs;
       expect(error).toBeInstanceOf(DownloadError);
       expect(error).toMatchObject({ jobId: job?.id, idempotencyKey: 'order-17', recovery: 'retry' });
@@ -113,8 +113,8 @@ describe('a download', () => {
   it('lists all paid jobs if every output fails', async () => {
     const { gen, sandbox } = providerOnSandbox({ jobDurationMs: 0 });
     sandbox.faults.add({ match: { method: 'GET', path: OUTPUT }, status: 410, code: 'gone', times: 3 });
-    const asked = generateImage({ model: gen.image('svc-image-fast'), prompt, n: 3, providerOptions: QUICK });
-    const error = await asked.catch((thrown: Error) => thrown);
+    const requested = generateImage({ model: gen.image('svc-image-fast'), prompt, n: 3, providerOptions: QUICK });
+    const error = await requested.catch((thrown: Error) => thrown);
     for (const { id } of sandbox.jobs) expect(String(error)).toContain(id);
   });
 });
@@ -142,9 +142,9 @@ describe('a wait', () => {
     vi.useFakeTimers();
     const { gen, sandbox } = providerOnSandbox({ jobDurationMs: 1_000 });
     const model = gen.video('svc-video-fast');
-    const asked = generateVideo({ model, prompt, poll: { intervalMs: 1_000 } });
+    const requested = generateVideo({ model, prompt, poll: { intervalMs: 1_000 } });
     sandbox.faults.add({ match: { method: 'GET', path: /^\/v1\/jobs\/[^/]+$/ }, status: 500, times: 20 });
-    const { videos, providerMetadata } = await pass(asked);
+    const { videos, providerMetadata } = await pass(requested);
     expect(videos).toHaveLength(1);
     expect(providerMetadata.gen?.videos).toHaveLength(1);
     expect(sandbox.jobs).toHaveLength(1);
@@ -164,8 +164,8 @@ describe('a wait', () => {
     const { gen, sandbox } = providerOnSandbox({ jobDurationMs: 60_000 });
     const model = gen.video('svc-video-fast');
     const { operation } = await startVideo({ model, prompt, providerOptions: { gen: { timeoutMs: 1 } } });
-    const asked = expect.poll(() => getVideoStatus(model, { operation }).catch((thrown: unknown) => thrown));
-    await asked.toBeInstanceOf(WaitTimeoutError);
+    const requested = expect.poll(() => getVideoStatus(model, { operation }).catch((thrown: unknown) => thrown));
+    await requested.toBeInstanceOf(WaitTimeoutError);
     expect(sandbox.jobs).toHaveLength(1);
   });
 });

@@ -17,9 +17,9 @@ describe('providerOptions.gen', () => {
   ])('rejects the unknown field %s before anything is sent', async (name, advice) => {
     const { gen, sandbox } = providerOnSandbox();
     const model = gen.image('svc-image-fast');
-    const asked = generateImage({ model, prompt, providerOptions: { gen: { [name]: 'x' } } });
-    await expect(asked).rejects.toThrow(`providerOptions.gen has no option "${name}". `);
-    await expect(asked).rejects.toThrow(advice);
+    const requested = generateImage({ model, prompt, providerOptions: { gen: { [name]: 'x' } } });
+    await expect(requested).rejects.toThrow(`providerOptions.gen has no option "${name}". `);
+    await expect(requested).rejects.toThrow(advice);
     expect(sandbox.requests).toHaveLength(0);
   });
 
@@ -32,8 +32,8 @@ describe('providerOptions.gen', () => {
     const { gen, sandbox } = providerOnSandbox();
     const model = gen.video('svc-video-fast');
     for (const how of [{}, { poll: { intervalMs: 5 } }]) {
-      const asked = generateVideo({ model, prompt, providerOptions: { gen: options }, ...how });
-      await expect(asked).rejects.toThrow(named);
+      const requested = generateVideo({ model, prompt, providerOptions: { gen: options }, ...how });
+      await expect(requested).rejects.toThrow(named);
     }
     expect(sandbox.requests).toHaveLength(0);
   });
@@ -49,12 +49,12 @@ describe('providerOptions.gen', () => {
 
   it('waits at most for timeoutMs', async () => {
     const { gen } = providerOnSandbox({ jobDurationMs: 60_000 });
-    const asked = generateImage({
+    const requested = generateImage({
       model: gen.image('svc-image-fast'),
       prompt,
       providerOptions: { gen: { timeoutMs: 50 } },
     });
-    await expect(asked).rejects.toBeInstanceOf(WaitTimeoutError);
+    await expect(requested).rejects.toBeInstanceOf(WaitTimeoutError);
   });
 
   it('recovers from a failed job, and reports the final one', async () => {
@@ -93,9 +93,9 @@ describe('providerOptions.gen', () => {
   it.each(['recover', 'cleanup'])('rejects %s before anything is sent if the AI SDK waits', async (name) => {
     const { gen, sandbox } = providerOnSandbox();
     const value = name === 'cleanup' ? 'after-job' : { generation_failed: 1 };
-    const asked = { model: gen.video('svc-video-fast'), prompt, providerOptions: { gen: { [name]: value } } };
-    await expect(startVideo(asked)).rejects.toThrow(`providerOptions.gen.${name}`);
-    await expect(generateVideo({ ...asked, poll: { intervalMs: 5 } })).rejects.toThrow('without poll and webhook');
+    const requested = { model: gen.video('svc-video-fast'), prompt, providerOptions: { gen: { [name]: value } } };
+    await expect(startVideo(requested)).rejects.toThrow(`providerOptions.gen.${name}`);
+    await expect(generateVideo({ ...requested, poll: { intervalMs: 5 } })).rejects.toThrow('without poll and webhook');
     expect(sandbox.requests).toHaveLength(0);
   });
 });

@@ -89,9 +89,9 @@ describe('MCP', () => {
     };
     /** Polls the status until there is a file or an error. */
     const outcome = async (id: string) => {
-      for (let asked = 1; ; asked++) {
+      for (let requested = 1; ; requested++) {
         const response = await call('video_status', { id });
-        if (!response.text.endsWith('Ask again.')) return { ...response, asked };
+        if (!response.text.endsWith('Ask again.')) return { ...response, requested };
       }
     };
     return { client, call, outcome };
@@ -171,11 +171,11 @@ describe('MCP', () => {
 test('both examples compile', async () => {
   vi.useRealTimers();
   const compiler = join(ROOT, 'node_modules/@typescript/native/bin/tsc');
-  const told = await promisify(execFile)(process.execPath, [compiler, '-p', join(ROOT, 'test/apps')], {
+  const reported = await promisify(execFile)(process.execPath, [compiler, '-p', join(ROOT, 'test/apps')], {
     cwd: ROOT,
   }).then(
     () => '',
     ({ stdout }: { stdout: string }) => stdout,
   );
-  expect(told).toBe('');
+  expect(reported).toBe('');
 });

@@ -9,8 +9,8 @@ export function serveApps(options: SandboxOptions = {}) {
   vi.stubEnv('GEN_WEBHOOK_SECRET', sandbox.webhookSecret);
   const { fetch } = globalThis;
   vi.stubGlobal('fetch', (input: RequestInfo | URL, init?: RequestInit) => {
-    const asked = new Request(input, init);
-    return asked.url.startsWith(sandbox.baseUrl) ? sandbox.fetch(asked) : fetch(asked);
+    const requested = new Request(input, init);
+    return requested.url.startsWith(sandbox.baseUrl) ? sandbox.fetch(requested) : fetch(requested);
   });
   return sandbox;
 }

@@ -57,7 +57,7 @@ describe('50 creates of 12 tokens with a limit of 24 cost at most 36', () => {
     '2026-11-22',
     '1970-01-01T00:00:00Z',
     new Date(Date.now() - 360_000).toISOString(),
-  ])('if createdAt is %s, in any time zone and period', async (createdAt) => {
+  ])('if createdAt is %s', async (createdAt) => {
     vi.stubEnv('TZ', 'Asia/Tokyo');
     for (const per of ['day', 'total', 3_600_000] as const) {
       const service = openService({

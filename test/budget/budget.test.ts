@@ -214,14 +214,14 @@ describe('an unknown price', () => {
   });
 
   test('is estimated by a function until the real one is learned', async () => {
-    const asked: unknown[] = [];
+    const requested: unknown[] = [];
     const unknownPrice: BudgetOptions['unknownPrice'] = (job) => {
-      asked.push(job);
+      requested.push(job);
       return job.call === 'videos' ? 36 : undefined;
     };
     const { client } = spender({ unknownPrice });
     expect(await errorOf(client.videos.create(VIDEO))).toMatchObject({ code: 'budget_exceeded', estimateTokens: 36 });
-    expect(asked[0]).toEqual({ call: 'videos', duration: 4 });
+    expect(requested[0]).toEqual({ call: 'videos', duration: 4 });
     await client.images.create({ prompt: 'a fox' });
   });
 });

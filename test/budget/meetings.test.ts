@@ -137,21 +137,21 @@ it.each([1_000, 3_000, 6_000, 12_000, 25_000])(
 it('concurrent creates share their transactions', async () => {
   const { clock, open, jobs } = company();
   const { client, store } = open();
-  let asked = 0;
+  let requested = 0;
   const counted: Store = {
     ...store,
     read: (...given) => {
-      asked += 1;
+      requested += 1;
       return store.read(...given);
     },
   };
   const budget = ownBudget({ maxTokens: 1e6, scope: 'crowd', store: counted, unknownPrice: () => PRICE });
   const crowd = client.withOptions({ store: counted, budget });
   await clock.until(crowd.videos.create(VIDEO));
-  asked = 0;
+  requested = 0;
   await clock.until(Promise.all(Array.from({ length: 200 }, () => crowd.videos.create(VIDEO))));
   expect(jobs.size).toBe(201);
-  expect(asked).toBeLessThan(60);
+  expect(requested).toBeLessThan(60);
 });
 
 it('a store that hangs after a response delays the call by two seconds in total (real time)', async () => {

@@ -14,7 +14,7 @@ import { VIDEO } from './service.js';
 
 const DAY_MS = 86_400_000;
 
-function heldSpender(options: BudgetOptions, sandboxOptions: Partial<SandboxOptions> = {}) {
+function openSpender(options: BudgetOptions, sandboxOptions: Partial<SandboxOptions> = {}) {
   const sandbox = createSandbox({ clock: 'manual', prices: 10, balanceTokens: 1e9, limits: 'off', ...sandboxOptions });
   const budget = ownBudget(options);
   const client = sandbox.client({ budget });
@@ -27,7 +27,7 @@ function heldSpender(options: BudgetOptions, sandboxOptions: Partial<SandboxOpti
 
 describe("a budget's clock", () => {
   test("is the client's: advancing the sandbox by a day starts a new period", async () => {
-    const { sandbox, budget, client } = heldSpender({ maxTokens: 10, per: 'day' });
+    const { sandbox, budget, client } = openSpender({ maxTokens: 10, per: 'day' });
     await client.videos.create(VIDEO);
     await expect(client.videos.create(VIDEO)).rejects.toMatchObject({ code: 'budget_exceeded' });
     await sandbox.advance(25 * 3_600_000);
@@ -52,10 +52,10 @@ describe("a budget's clock", () => {
     expect(await long.usage()).toMatchObject({ spentTokens: 100, leftTokens: 0 });
   });
 
-  test("is the shared store's if there is one, not the processes'", async () => {
+  test("is the shared store's, whatever the processes' clocks", async () => {
     const clock = virtualClock(Date.parse('2026-01-31T12:00:00Z'));
     const { read, write } = memoryStoreOn(clock);
-    const { client } = heldSpender({ maxTokens: 10, per: 'day', store: createStore({ read, write }) });
+    const { client } = openSpender({ maxTokens: 10, per: 'day', store: createStore({ read, write }) });
     await client.videos.create(VIDEO);
     await expect(client.videos.create(VIDEO)).rejects.toMatchObject({ resetsAt: '2026-02-01T00:00:00.000Z' });
     await clock.advance(DAY_MS);
@@ -66,7 +66,7 @@ describe("a budget's clock", () => {
 describe('a period that ends while creates are in flight', () => {
   test('counts them in the period of their response', async () => {
     const midnight = '2026-03-02T00:00:00.000Z';
-    const { sandbox, budget, client, chargedFrom } = heldSpender(
+    const { sandbox, budget, client, chargedFrom } = openSpender(
       { maxTokens: 5_000, per: 'day' },
       // 400 creates fit before midnight.
       {
@@ -91,7 +91,7 @@ describe('a period that ends while creates are in flight', () => {
 describe('a reservation', () => {
   test('lasts while its call is queued, so only one job exceeds the limit if the price rises', async () => {
     let price = 10;
-    const { sandbox, client } = heldSpender({ maxTokens: 1_000 }, { limits: 'documented', prices: () => price });
+    const { sandbox, client } = openSpender({ maxTokens: 1_000 }, { limits: 'documented', prices: () => price });
     await client.videos.create(VIDEO);
     const calls = Promise.allSettled(Array.from({ length: 120 }, () => client.videos.create(VIDEO)));
     await sandbox.advance(58_000);
@@ -198,7 +198,7 @@ describe('a key with a response', () => {
     expect(await budget.usage()).toMatchObject({ spentTokens: 0, reservedTokens: 0 });
   });
 
-  test('counts again if the service has deleted it and creates another job', async () => {
+  test('counts again if the service has deleted the key and creates another job', async () => {
     const { open } = processes({ maxTokens: 100 });
     const { budget, reserve } = open();
     await (await reserve('order-1')).answered(answered('job_1'));

@@ -17,16 +17,16 @@ describe.skipIf(noRedis !== undefined)('while Redis is unavailable, a queue', ()
       try {
         if (when !== 'from the start') await queue.images.create({ prompt });
         await redis.stop();
-        const asked = queue.videos.create({ prompt }, { jobId: 'order-1', timeoutMs: 300 });
-        await expect(asked).rejects.toThrow(
+        const requested = queue.videos.create({ prompt }, { jobId: 'order-1', timeoutMs: 300 });
+        await expect(requested).rejects.toThrow(
           'queue.videos.create: Redis did not respond within 300 ms (timeoutMs), so "order-1" may or may not be queued. Queue it again with the same ID.',
         );
-        await expect(asked).rejects.toMatchObject({
+        await expect(requested).rejects.toMatchObject({
           name: 'ConnectionError',
           idempotencyKey: 'order-1',
           recovery: 'retry',
         });
-        await expect(asked).rejects.toBeInstanceOf(ConnectionError);
+        await expect(requested).rejects.toBeInstanceOf(ConnectionError);
         const reason = new Error('the user left');
         const left = queue.videos.create({ prompt }, { signal: AbortSignal.timeout(50), jobId: 'order-2' });
         await expect(left).rejects.toMatchObject({ name: 'TimeoutError' });
@@ -69,9 +69,9 @@ describe.skipIf(noRedis !== undefined)('a call that the engine fails', () => {
       children: [{ name: 'videos', queueName: name, data: failing, opts: { ...opts, jobId: 'part' } }],
     });
     await ended(2);
-    const told = () => failures.filter(([, id]) => id === 'whole').map(([message]) => message);
-    await expect.poll(() => told().length, { timeout: 10_000 }).toBe(failures[0]?.[1] === 'whole' ? 2 : 1);
-    expect(told()[0]).toMatch(/^BullMQ has failed "whole": .*child.*part.* failed/);
+    const reported = () => failures.filter(([, id]) => id === 'whole').map(([message]) => message);
+    await expect.poll(() => reported().length, { timeout: 10_000 }).toBe(failures[0]?.[1] === 'whole' ? 2 : 1);
+    expect(reported()[0]).toMatch(/^BullMQ has failed "whole": .*child.*part.* failed/);
     await expect.poll(async () => (await record('whole')).data.failure).toMatchObject({ name: 'GenError' });
     await flows.close();
     expect(await queue.queue.getFailedCount()).toBe(2);

@@ -39,11 +39,11 @@ describe.skipIf(reason !== undefined)('a queue', () => {
     const queue = createGenQueue(connection, { name: 'crashes' });
     const receiver = await receive(sandbox.webhookSecret, (event) => deliver(queue, event, chance));
     const env = { REDIS_PORT: String(redis.port), BASE_URL: service.url, API_KEY: sandbox.apiKey, QUEUE: 'crashes' };
-    const told = new Set<string>();
+    const reported = new Set<string>();
     const startWorker = async () => {
       const worker = program.start([], { ...env, SPEED: String(SPEED) });
       worker.on('message', (message: { completed?: string } | 'ready') => {
-        if (typeof message === 'object' && message.completed) told.add(message.completed);
+        if (typeof message === 'object' && message.completed) reported.add(message.completed);
       });
       await receiveMessage(worker);
       return worker;
@@ -81,7 +81,7 @@ describe.skipIf(reason !== undefined)('a queue', () => {
       const ended = () => queue.queue.getJobCountByTypes('completed', 'failed');
       await expect.poll(ended, { timeout: 90_000, interval: 500 }).toBe(JOBS);
       expect((await queue.queue.getFailed()).map(({ failedReason }) => failedReason)).toEqual([]);
-      expect([...told].sort()).toEqual([...ids].sort());
+      expect([...reported].sort()).toEqual([...ids].sort());
       const { entries } = sandbox.ledger();
       expect(entries.filter((entry) => entry.type === 'charge')).toHaveLength(JOBS);
       expect(sandbox.jobs).toHaveLength(JOBS + PENDING + TIMED_OUT);

@@ -22,9 +22,9 @@ describe.skipIf(noRedis !== undefined)('deduplication', () => {
     "can't remove a paid call (%o)",
     async (deduplication) => {
       const { queue } = open();
-      const asked = queue.images.create({ prompt }, { deduplication: { id: 'doc', ...deduplication } } as never);
-      await expect(asked).rejects.toThrow('deduplication.replace is not supported');
-      await expect(asked).rejects.toMatchObject({ name: 'GenError', recovery: 'fix_setup' });
+      const requested = queue.images.create({ prompt }, { deduplication: { id: 'doc', ...deduplication } } as never);
+      await expect(requested).rejects.toThrow('deduplication.replace is not supported');
+      await expect(requested).rejects.toMatchObject({ name: 'GenError', recovery: 'fix_setup' });
       expect(await queue.queue.getPrioritizedCount()).toBe(0);
     },
   );

@@ -53,13 +53,13 @@ describe.skipIf(noRedis !== undefined)('an order that has ended', () => {
     work();
     await queue.videos.create({ prompt }, { jobId: 'order-1' });
     await ended();
-    const asked = queue.videos.create({ prompt }, { jobId: 'order-1' });
-    await expect(asked).rejects.toThrow(
+    const requested = queue.videos.create({ prompt }, { jobId: 'order-1' });
+    await expect(requested).rejects.toThrow(
       'queue.videos.create: "order-1" has completed, so it was not queued again. Its job is the result of its record, queue.queue.getJob("order-1"). Pass another jobId to create another one.',
     );
-    await expect(asked).rejects.toBeInstanceOf(GenError);
+    await expect(requested).rejects.toBeInstanceOf(GenError);
     // A source with at-least-once delivery recognizes the repetition by its code.
-    await expect(asked).rejects.toMatchObject({ code: 'call_ended', recovery: 'none' });
+    await expect(requested).rejects.toMatchObject({ code: 'call_ended', recovery: 'none' });
     expect(keys()).toEqual(['order-1']);
   });
 
@@ -69,11 +69,11 @@ describe.skipIf(noRedis !== undefined)('an order that has ended', () => {
     work();
     await queue.videos.create({ prompt }, { jobId: 'order-1' });
     await ended();
-    const asked = queue.videos.create({ prompt }, { jobId: 'order-1' });
-    await expect(asked).rejects.toThrow(
+    const requested = queue.videos.create({ prompt }, { jobId: 'order-1' });
+    await expect(requested).rejects.toThrow(
       /"order-1" has failed \(JobFailedError: .*generation_rejected.*\).*retry\(\) of its record.*another jobId/,
     );
-    await expect(asked).rejects.toMatchObject({ code: 'call_ended' });
+    await expect(requested).rejects.toMatchObject({ code: 'call_ended' });
     await (await record('order-1')).retry();
     await expect.poll(() => queue.queue.getCompletedCount(), { timeout: 10_000 }).toBe(1);
     expect(keys()).toEqual(['order-1', 'order-1:r2']);
@@ -86,9 +86,9 @@ describe.skipIf(noRedis !== undefined)('an order that has ended', () => {
     ['again', true, 'queue.videos.create has no option "again"'],
   ])('rejects the option %s', async (name, value, message) => {
     const { queue } = open();
-    const asked = queue.videos.create({ prompt }, { [name]: value } as never);
-    await expect(asked).rejects.toThrow(`queue.videos.create has no option "${name}"`);
-    await expect(asked).rejects.toThrow(message);
+    const requested = queue.videos.create({ prompt }, { [name]: value } as never);
+    await expect(requested).rejects.toThrow(`queue.videos.create has no option "${name}"`);
+    await expect(requested).rejects.toThrow(message);
     expect(await queue.queue.getPrioritizedCount()).toBe(0);
   });
 });
@@ -131,11 +131,11 @@ describe.skipIf(noRedis !== undefined)('a used ID', () => {
 
   it('is rejected for all but one of several concurrent calls', async () => {
     const { queue, work, ended, sandbox } = open();
-    const asked = await Promise.allSettled(
+    const requested = await Promise.allSettled(
       [1, 2, 3].map((at) => queue.videos.create({ prompt: `film ${at}` }, { jobId: 'order-1' })),
     );
-    const queued = asked.filter((each) => each.status === 'fulfilled');
-    expect(asked.filter((each) => each.status === 'rejected').map(({ reason }) => reason)).toEqual([
+    const queued = requested.filter((each) => each.status === 'fulfilled');
+    expect(requested.filter((each) => each.status === 'rejected').map(({ reason }) => reason)).toEqual([
       reused('was queued with other params'),
       reused('was queued with other params'),
     ]);

@@ -17,20 +17,20 @@ describe.skipIf(noRedis !== undefined)('queued calls', () => {
     const limits = { 'videos.create': { limit: 6, windowMs: 1000 } };
     const { sandbox, queue, work } = open({ jobDurationMs: 200, client: { limits, rateLimit: 'wait' } });
     const lags: number[] = [];
-    const told = new Map<string, number>();
+    const reported = new Map<string, number>();
     let madeAtFirst = 0;
     work({
       pollIntervalMs: HOUR_MS,
       onCompleted: (job) => {
         madeAtFirst ||= sandbox.jobs.length;
-        lags.push(performance.now() - (told.get(job.id) ?? 0));
+        lags.push(performance.now() - (reported.get(job.id) ?? 0));
       },
     });
     await Promise.all(Array.from({ length: calls }, () => queue.videos.create({ prompt })));
     while (lags.length < calls) {
       for (const [at, job] of sandbox.jobs.entries()) {
-        if (job.status !== 'completed' || told.has(job.id)) continue;
-        told.set(job.id, performance.now());
+        if (job.status !== 'completed' || reported.has(job.id)) continue;
+        reported.set(job.id, performance.now());
         await queue.wake(eventOf(sandbox, at));
       }
       await new Promise((resolve) => setTimeout(resolve, 20));
@@ -111,16 +111,16 @@ describe.skipIf(noRedis !== undefined)('queued calls', () => {
   it('let a long onCompleted finish before the worker closes', async () => {
     const { queue, work } = open();
     let finish = () => {};
-    let begun = false;
+    let startMs = false;
     const worker = work({
       onCompleted: () =>
         new Promise<void>((resolve) => {
-          begun = true;
+          startMs = true;
           finish = resolve;
         }),
     });
     await queue.videos.create({ prompt });
-    await expect.poll(() => begun, { timeout: 10_000 }).toBe(true);
+    await expect.poll(() => startMs, { timeout: 10_000 }).toBe(true);
     const start = performance.now();
     await worker.close();
     expect(performance.now() - start).toBeLessThan(15_000);

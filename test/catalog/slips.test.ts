@@ -104,8 +104,8 @@ const SLIPS: Readonly<Record<Exclude<FieldsCall, 'registration'>, Readonly<Recor
 
 describe('an undocumented field', () => {
   const rows = Object.entries(SLIPS).flatMap(([call, slips]) =>
-    Object.entries(slips).flatMap(([said, names]) =>
-      names.split(', ').map((name) => ({ call: call as keyof typeof SLIPS, name, said })),
+    Object.entries(slips).flatMap(([actual, names]) =>
+      names.split(', ').map((name) => ({ call: call as keyof typeof SLIPS, name, said: actual })),
     ),
   );
 
@@ -113,15 +113,18 @@ describe('an undocumented field', () => {
     expect(rows.length).toBeGreaterThanOrEqual(120);
   });
 
-  it.each(rows)('in $call: $name is rejected, and nothing is sent or paid: $said', async ({ call, name, said }) => {
-    const sandbox = createSandbox();
-    const valid = { prompt: 'a fox', ...(call === 'characters' && { name: 'Rex' }) };
-    const { create }: { create(params: object): Promise<unknown> } = sandbox.client()[call];
-    const error = await rejection(create({ ...valid, [name]: 'x' }));
-    expect(error).toMatchObject({ name: 'PreflightError', status: 400, param: name, recovery: 'change_request' });
-    expect(String(error)).toContain(said);
-    expect(sandbox.requests).toEqual([]);
-  });
+  it.each(rows)(
+    'in $call: $name is rejected, and nothing is sent or paid: $said',
+    async ({ call, name, said: actual }) => {
+      const sandbox = createSandbox();
+      const valid = { prompt: 'a fox', ...(call === 'characters' && { name: 'Rex' }) };
+      const { create }: { create(params: object): Promise<unknown> } = sandbox.client()[call];
+      const error = await rejection(create({ ...valid, [name]: 'x' }));
+      expect(error).toMatchObject({ name: 'PreflightError', status: 400, param: name, recovery: 'change_request' });
+      expect(String(error)).toContain(actual);
+      expect(sandbox.requests).toEqual([]);
+    },
+  );
 
   it('is rejected under the camelCase name of every documented field, with that field', () => {
     for (const [call, documented] of Object.entries(DOCUMENTED_FIELDS)) {
@@ -186,12 +189,12 @@ describe('every entry point rejects such a field', () => {
   it('the AI SDK provider, in providerOptions.gen', async () => {
     const sandbox = createSandbox();
     const gen = createGen({ client: sandbox.client() });
-    const asked = generateImage({
+    const requested = generateImage({
       model: gen.image('svc-image-fast'),
       prompt: 'a fox',
       providerOptions: { gen: { ratioo: '16:9' } },
     });
-    await expect(asked).rejects.toMatchObject({ name: 'PreflightError', param: 'ratioo' });
+    await expect(requested).rejects.toMatchObject({ name: 'PreflightError', param: 'ratioo' });
     expect(sandbox.requests).toEqual([]);
   });
 

@@ -31,7 +31,7 @@ describe("a 403 response to a file's PUT", () => {
   it('from storage restarts the upload, and all rows are saved', async () => {
     imageRows();
     const storage = 'https://storage.test';
-    let refusals = 1;
+    let rejections = 1;
     const fetch = async (input: RequestInfo | URL, init?: RequestInit) => {
       const request = new Request(input, init);
       if (!request.url.startsWith(storage)) {
@@ -39,7 +39,7 @@ describe("a 403 response to a file's PUT", () => {
         if (!request.url.endsWith('/v1/uploads')) return response;
         return new Response((await response.text()).replaceAll(`${sandbox.baseUrl}/`, `${storage}/`), response);
       }
-      if (refusals-- > 0) return new Response('<Error><Code>AccessDenied</Code></Error>', { status: 403 });
+      if (rejections-- > 0) return new Response('<Error><Code>AccessDenied</Code></Error>', { status: 403 });
       const { method, headers } = request;
       const body = await request.arrayBuffer();
       return sandbox.fetch(new Request(request.url.replace(storage, sandbox.baseUrl), { method, headers, body }));
@@ -49,7 +49,7 @@ describe("a 403 response to a file's PUT", () => {
     const { code, stdout } = await runCli(words, { ...place.options, createClient });
     const { report } = JSON.parse(stdout.trim().split('\n').at(-1) ?? '');
     expect({ code, ...report }).toMatchObject({ code: 0, completed: 5, failed: 0, notStarted: 0 });
-    expect(refusals).toBeLessThan(0);
+    expect(rejections).toBeLessThan(0);
     expect(sandbox.jobs).toHaveLength(5);
   });
 

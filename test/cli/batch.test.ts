@@ -220,7 +220,7 @@ it('--max-tokens applies to all runs, and learns prices from the first row of ea
 
 describe('the result of a row without a file includes a code', () => {
   const image = (prompt: string) => ({ call: 'images', prompt, model: 'svc-image-fast' });
-  const told = async (...words: string[]) =>
+  const reported = async (...words: string[]) =>
     (await batchJson('--concurrency', '1', ...words)).rows.map(({ status, error }) => [
       status,
       error?.name,
@@ -233,19 +233,19 @@ describe('the result of a row without a file includes a code', () => {
     ['[blocked]', 'JobBlockedError', 'job_blocked'],
   ])('for a job that ended with %s: a %s', async (prompt, name, code) => {
     prompts(image(prompt));
-    expect(await told()).toEqual([['failed', name, code]]);
-    expect(await told()).toEqual([['failed', name, code]]);
+    expect(await reported()).toEqual([['failed', name, code]]);
+    expect(await reported()).toEqual([['failed', name, code]]);
   });
 
   it('for a job that timed out', async () => {
     prompts(image('[stall]'));
-    expect(await told('--timeout', '300ms')).toEqual([['pending', 'WaitTimeoutError', 'timeout']]);
+    expect(await reported('--timeout', '300ms')).toEqual([['pending', 'WaitTimeoutError', 'timeout']]);
   });
 
   it('for a rejected row, and for rows not started after it', async () => {
     sandbox.faults.add({ match: { method: 'POST', path: '/v1/images' }, status: 503, code: 'dispatch_disabled' });
     prompts(image('a fox'), image('an owl'));
-    expect(await told()).toEqual([
+    expect(await reported()).toEqual([
       ['failed', 'ServerError', 'dispatch_disabled'],
       ['not_started', 'GenError', 'batch_stopped'],
     ]);
@@ -253,6 +253,6 @@ describe('the result of a row without a file includes a code', () => {
 
   it('for a row that would exceed --max-tokens', async () => {
     prompts(image('a fox'), image('an owl'));
-    expect(await told('--max-tokens', '2')).toContainEqual(['not_started', 'GenError', 'budget_exceeded']);
+    expect(await reported('--max-tokens', '2')).toContainEqual(['not_started', 'GenError', 'budget_exceeded']);
   });
 });

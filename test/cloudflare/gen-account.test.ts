@@ -75,9 +75,9 @@ describe('durableObjectStore', () => {
   type Stub = Record<'read' | 'write', (...values: unknown[]) => Promise<unknown>>;
   /** Creates a binding whose object first fails with these errors, and counts calls. */
   const binding = (...failures: unknown[]) => {
-    const asked: unknown[][] = [];
+    const requested: unknown[][] = [];
     const response = async (...call: unknown[]) => {
-      asked.push(call);
+      requested.push(call);
       if (failures.length > 0) throw failures.shift();
       return call[0] === 'read' ? { version: '1', nowMs: 1, values: {} } : true;
     };
@@ -88,12 +88,12 @@ describe('durableObjectStore', () => {
     const namespace = {
       idFromName: (name: string) => `id of ${name}`,
       get(id: unknown) {
-        asked.push([id]);
+        requested.push([id]);
         return stub;
       },
     };
-    const calls = () => asked.filter(([name]) => name === 'read' || name === 'write');
-    return { asked, calls, store: durableObjectStore(namespace, 'main') };
+    const calls = () => requested.filter(([name]) => name === 'read' || name === 'write');
+    return { requested, calls, store: durableObjectStore(namespace, 'main') };
   };
   /** Returns a call's state after a minute: its result, its error, or `open`. */
   const later = async <T>(work: Promise<T>) => {
@@ -103,10 +103,10 @@ describe('durableObjectStore', () => {
   };
 
   it('calls the object with its name', async () => {
-    const { asked, store: shared } = binding();
+    const { requested, store: shared } = binding();
     expect(await later(shared.read('g', ['a']))).toEqual({ version: '1', nowMs: 1, values: {} });
     expect(await later(shared.write('g', '1', { a: null }))).toBe(true);
-    expect(asked).toEqual([['id of main'], ['read', 'g', ['a']], ['id of main'], ['write', 'g', '1', { a: null }]]);
+    expect(requested).toEqual([['id of main'], ['read', 'g', ['a']], ['id of main'], ['write', 'g', '1', { a: null }]]);
   });
 
   it('uses waitUntil if the runtime has it, without an unhandled rejection', async () => {

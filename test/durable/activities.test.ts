@@ -13,9 +13,9 @@ const limits = { 'videos.create': { limit: 1, windowMs: 60_000 } };
 function setup(options: ClientOptions = {}) {
   const sandbox = createSandbox({ clock: 'manual', balanceTokens: 100_000 });
   const client = sandbox.client(options);
-  const refuse = (retryAfterS: number) =>
+  const reject = (retryAfterS: number) =>
     sandbox.faults.add({ match: { method: 'POST' }, status: 429, retryAfterS, times: 1 });
-  return { sandbox, client, refuse, activities: createActivities(client) };
+  return { sandbox, client, reject, activities: createActivities(client) };
 }
 
 it("a create at the rate limit isn't sent, and returns when its slot is free", async () => {
@@ -42,8 +42,8 @@ it("a create at the rate limit isn't sent, and returns when its slot is free", a
 it.each(['images', 'videoEdits', 'characters'])(
   'a create of %s, which has no limit, waits only after a 429',
   async (call) => {
-    const { sandbox, activities, refuse } = setup({ preflight: false });
-    refuse(5);
+    const { sandbox, activities, reject } = setup({ preflight: false });
+    reject(5);
     expect(await activities.create(create('run-1', call))).toMatchObject({
       failure: { kind: 'throttled', retryAfterMs: 5_000 },
     });
@@ -82,14 +82,14 @@ it("a copy's GenError fails the run, and any other error fails the activity", as
   const done = await client.jobs.get(job.id);
   const input = JSON.parse(JSON.stringify({ job: done }));
   const copied = (destination: () => OutputDestination) => createActivities(client, { destination }).store(input);
-  const refuse = (error: Error) => () => {
+  const reject = (error: Error) => () => {
     throw error;
   };
-  expect(await copied(refuse(new GenError('no such bucket')))).toMatchObject({
+  expect(await copied(reject(new GenError('no such bucket')))).toMatchObject({
     type: 'failed',
     failure: { kind: 'unsent', retryAfterMs: null, error: { name: 'GenError', message: 'no such bucket' } },
   });
-  await expect(copied(refuse(new RangeError('a bug')))).rejects.toThrow(new RangeError('a bug'));
+  await expect(copied(reject(new RangeError('a bug')))).rejects.toThrow(new RangeError('a bug'));
   await expect(createActivities(client).store({})).rejects.toThrow('An activity needs job.');
 });
 

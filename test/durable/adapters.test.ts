@@ -12,7 +12,7 @@ import {
 } from 'gen-client/durable';
 import { describe, expect, it } from 'vitest';
 
-const asked = { call: 'videos', params: { prompt: 'a fox' }, key: 'order-1' } as const;
+const requested = { call: 'videos', params: { prompt: 'a fox' }, key: 'order-1' } as const;
 
 class TerminalError extends Error {}
 class TimeoutError extends Error {}
@@ -32,17 +32,17 @@ it.each([
 });
 
 it('a Restate promise wakes a run once, and later waits sleep', async () => {
-  const asked: unknown[] = [];
-  const orTimeout = async (ms: number) => void asked.push(['promise', ms]);
+  const requested: unknown[] = [];
+  const orTimeout = async (ms: number) => void requested.push(['promise', ms]);
   const ctx = {
     run: async (_name: string, action: () => Promise<Json>) => action(),
-    sleep: async (ms: number) => void asked.push(['sleep', ms]),
+    sleep: async (ms: number) => void requested.push(['sleep', ms]),
     promise: () => ({ get: () => ({ orTimeout }) }),
   };
   const engine = restateEngine(ctx, ACTIVITIES, { TerminalError, TimeoutError });
   const wait = () => engine.wait('wait', 'job_1', 5_000);
   expect([await wait(), await wait()]).toEqual([true, false]);
-  expect(asked).toEqual([
+  expect(requested).toEqual([
     ['promise', 5_000],
     ['sleep', 5_000],
   ]);
@@ -108,10 +108,10 @@ describe('the Vercel Workflow adapter', () => {
 
 describe('an invalid run', () => {
   it.each([{}, undefined, null, { call: () => {} }, 'inngest'])('throws for the engine %j', async (engine) => {
-    await expect(generate(engine as never, asked)).rejects.toThrow(
+    await expect(generate(engine as never, requested)).rejects.toThrow(
       'generate: engine must be an adapter such as inngestEngine(…)',
     );
-    await expect(generate(engine as never, asked)).rejects.toMatchObject({ recovery: 'fix_setup' });
+    await expect(generate(engine as never, requested)).rejects.toMatchObject({ recovery: 'fix_setup' });
   });
 
   it('throws without a client', () => {

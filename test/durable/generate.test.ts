@@ -252,20 +252,20 @@ describe('a durable run', () => {
   it('waits for rate limits and Retry-After in the engine, not in an activity', async () => {
     const { sandbox, client } = onSandbox();
     sandbox.faults.add({ match: { method: 'POST' }, status: 429, retryAfterS: 50, times: 1 });
-    const asked: (number | null)[] = [];
+    const requested: (number | null)[] = [];
     const activities = createActivities(client);
     const engine = adversarialEngine(activities, {
       chance: () => 1,
       crash: 0,
       twice: 0,
       wait: async (jobId, ms) => {
-        asked.push(jobId === null ? ms : null);
+        requested.push(jobId === null ? ms : null);
         await sandbox.advance(ms);
         return false;
       },
     });
     await engine.run((port) => generate(port, { call: 'videos', params: { prompt }, key: 'k' }));
-    expect(asked[0]).toBe(50_000);
+    expect(requested[0]).toBe(50_000);
   });
 
   it('ignores a key in its params', async () => {

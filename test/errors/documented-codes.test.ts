@@ -25,15 +25,15 @@ function membersOf(path: string, name: string): string[] {
 }
 
 it.each(requestErrors)('docs/errors.md lists the status and advice for $code', ({ code, status, recovery }) => {
-  const [, , family = '', told = '', advice = ''] = rowOf(code);
+  const [, , family = '', reported = '', advice = ''] = rowOf(code);
   expect(family).toMatch(new RegExp(`^\`\\w+Error\` ${status}$`));
-  expect(told).toBe(`\`${recovery}\``);
+  expect(reported).toBe(`\`${recovery}\``);
   expect(advice).not.toBe('');
 });
 
 it.each(jobErrors)('docs/errors.md lists the advice for $code', ({ code, recovery }) => {
-  const [, , told = '', advice = ''] = rowOf(code);
-  expect(told).toBe(`\`${recovery}\``);
+  const [, , reported = '', advice = ''] = rowOf(code);
+  expect(reported).toBe(`\`${recovery}\``);
   expect(advice).not.toBe('');
 });
 
@@ -50,9 +50,9 @@ const own = [
 ];
 
 it.each(own)('docs/errors.md lists the class and advice for %s', (code, family, recovery) => {
-  const [, , named, told = '', advice = ''] = rowOf(code);
+  const [, , named, reported = '', advice = ''] = rowOf(code);
   expect(named).toBe(`\`${family}\``);
-  expect(told).toContain(`\`${recovery}\``);
+  expect(reported).toContain(`\`${recovery}\``);
   expect(advice).not.toBe('');
 });
 

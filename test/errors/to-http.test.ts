@@ -55,8 +55,8 @@ describe('every documented rejection', () => {
       ['insufficient_balance', 402],
       ['internal_error', 500],
     ] as const) {
-      const said = JSON.stringify(toHttp(await refusal(code, status, message)));
-      expect(said).not.toMatch(/internal\.example|sk-live/);
+      const actual = JSON.stringify(toHttp(await refusal(code, status, message)));
+      expect(actual).not.toMatch(/internal\.example|sk-live/);
     }
     // Without an envelope, this package's own message would include the URL.
     const fetch = async () => new Response('', { status: 404 });

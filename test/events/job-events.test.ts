@@ -10,7 +10,7 @@ import { created, freshKey, json, stubbed } from '../transport/support.js';
 const VIDEO = { prompt: 'a fox at dawn', duration: 4 } as const;
 
 /** Creates a client of a sandbox with a manual clock, and records its hook's events. */
-function heldClient(options: Partial<ClientOptions> = {}) {
+function timedClient(options: Partial<ClientOptions> = {}) {
   const sandbox = createSandbox({ clock: 'manual', balanceTokens: 10_000 });
   const events: JobEvent[] = [];
   const listening = { hooks: { onJob: (event: JobEvent) => void events.push(event) } };
@@ -21,7 +21,7 @@ const phases = (events: readonly JobEvent[]) => events.map(({ phase, jobId }) =>
 
 describe('hooks.onJob', () => {
   test('reports a job when it is accepted and when it ends, with its cost', async () => {
-    const { sandbox, events, client } = heldClient();
+    const { sandbox, events, client } = timedClient();
     const wait = client.videos.createAndWait(VIDEO, { idempotencyKey: 'order-1' });
     await sandbox.advance(60_000);
     const job = await wait;
@@ -44,7 +44,7 @@ describe('hooks.onJob', () => {
   });
 
   test("reports each phase once, however many of the account's clients poll the job", async () => {
-    const { sandbox, events, listening, client } = heldClient();
+    const { sandbox, events, listening, client } = timedClient();
     const { job } = await client.videos.create(VIDEO, { idempotencyKey: 'order-2' });
     await client.videos.create(VIDEO, { idempotencyKey: 'order-2' });
     await sandbox.advance(60_000);
@@ -58,7 +58,7 @@ describe('hooks.onJob', () => {
   });
 
   test('reports an end from a webhook even without a wait', async () => {
-    const { sandbox, events, client } = heldClient();
+    const { sandbox, events, client } = timedClient();
     const { job } = await client.videos.create(VIDEO);
     client.notify(completedEvent(job.id, sandbox.baseUrl, '2026-01-02T03:04:05.000Z'));
     await vi.waitFor(() => expect(events).toHaveLength(2), PATIENCE_MS);
@@ -66,14 +66,14 @@ describe('hooks.onJob', () => {
   });
 
   test("reports another process's job by ID, without guessing other fields", async () => {
-    const { sandbox, events, client } = heldClient();
+    const { sandbox, events, client } = timedClient();
     client.notify(completedEvent('job_elsewhere', sandbox.baseUrl, '2026-01-02T03:04:05.000Z'));
     await vi.waitFor(() => expect(events).toHaveLength(1), PATIENCE_MS);
     expect(events).toEqual([{ phase: 'final', jobId: 'job_elsewhere', status: 'completed' }]);
   });
 
   test('is called on the client that received the status', async () => {
-    const { sandbox, events } = heldClient();
+    const { sandbox, events } = timedClient();
     const reader: JobEvent[] = [];
     const creating = sandbox.client({ hooks: { onJob: (event) => void events.push(event) } });
     const reading = sandbox.client({ hooks: { onJob: (event) => void reader.push(event) } });
@@ -173,16 +173,16 @@ describe('client.estimate', () => {
   });
 
   test('returns no price before the first quote, and the quote after it', async () => {
-    const { client } = heldClient();
-    const asked = { call: 'videos', model: 'svc-video-fast', duration: 4 } as const;
-    expect(client.estimate(asked)).toEqual({ tokens: undefined, basis: 'unknown' });
+    const { client } = timedClient();
+    const requested = { call: 'videos', model: 'svc-video-fast', duration: 4 } as const;
+    expect(client.estimate(requested)).toEqual({ tokens: undefined, basis: 'unknown' });
     // The default model, its name, and its alias share one price.
     const { quoted_token_cost: tokens } = await client.videos.create(VIDEO);
-    expect(client.estimate(asked)).toEqual({ tokens, basis: 'learned' });
-    expect(client.estimate({ ...asked, model: 'svc-video-gen-2-fast' })).toEqual({ tokens, basis: 'learned' });
-    expect(client.estimate({ ...asked, duration: 5 }).basis).toBe('unknown');
-    expect(client.estimate({ ...asked, resolution: '720p' }).basis).toBe('unknown');
-    expect(client.estimate({ ...asked, audio: true }).basis).toBe('unknown');
+    expect(client.estimate(requested)).toEqual({ tokens, basis: 'learned' });
+    expect(client.estimate({ ...requested, model: 'svc-video-gen-2-fast' })).toEqual({ tokens, basis: 'learned' });
+    expect(client.estimate({ ...requested, duration: 5 }).basis).toBe('unknown');
+    expect(client.estimate({ ...requested, resolution: '720p' }).basis).toBe('unknown');
+    expect(client.estimate({ ...requested, audio: true }).basis).toBe('unknown');
   });
 
   test('works without a key, but has no prices', () => {

@@ -67,7 +67,7 @@ const SHEETS: readonly Sheet[] = [
     right: 'line 1: "prompt" appears twice',
   },
   {
-    source: 'a value equal to a key, and one key in two objects, which are valid',
+    source: 'valid JSON: a value equal to a key, and one key in two objects',
     name: 'k.jsonl',
     text: '{"call":"images","label":"prompt\\":","params":{"prompt":"a \\"label\\": fox"}}\n',
     right: ['a "label": fox'],

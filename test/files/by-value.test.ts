@@ -280,21 +280,21 @@ it('and a call repeated with its key returns its first job and deletes its new u
 it("and onUploadProgress sums all files, in its call's async context", async () => {
   const { client } = start();
   const tenant = new AsyncLocalStorage<string>();
-  const told: { sentBytes: number; totalBytes: number; tenant: string | undefined }[] = [];
+  const reported: { sentBytes: number; totalBytes: number; tenant: string | undefined }[] = [];
   await tenant.run('a', () =>
     client.videos.create(
       { prompt, reference_image_upload_ids: [png(300, 200_000), png(300, 100_000)] },
       {
         onUploadProgress: (progress) => {
-          told.push({ ...progress, tenant: tenant.getStore() });
+          reported.push({ ...progress, tenant: tenant.getStore() });
           throw new Error('changes nothing');
         },
       },
     ),
   );
-  const sums = told.map(({ sentBytes }) => sentBytes);
+  const sums = reported.map(({ sentBytes }) => sentBytes);
   expect(sums).toEqual([...sums].sort((a, b) => a - b));
   expect(sums.at(-1)).toBe(300_000);
-  expect(told.length).toBeGreaterThan(3);
-  expect(told.every((it) => it.totalBytes === 300_000 && it.tenant === 'a')).toBe(true);
+  expect(reported.length).toBeGreaterThan(3);
+  expect(reported.every((it) => it.totalBytes === 300_000 && it.tenant === 'a')).toBe(true);
 });

@@ -36,7 +36,7 @@ export interface StoredOutput {
   chunked?: boolean;
   redirect: boolean;
   /** Responds to every request with this status. */
-  refuse?: { readonly status: number; readonly body: unknown };
+  rejection?: { readonly status: number; readonly body: unknown };
   /** Called at each GET before the response. */
   onGet?: (output: StoredOutput) => void;
   /** Sends this many bytes, then nothing more. */
@@ -171,7 +171,7 @@ export class LoopbackService {
   async #storage(request: IncomingMessage, response: ServerResponse, seen: Seen): Promise<unknown> {
     const url = new URL(seen.path, this.storageUrl);
     const { authorization } = request.headers;
-    if (authorization !== undefined) return refuse(response, 400, 'InvalidArgument', 'Only one auth mechanism allowed');
+    if (authorization !== undefined) return reject(response, 400, 'InvalidArgument', 'Only one auth mechanism allowed');
     const output = /^\/outputs\/(.+)$/.exec(url.pathname)?.[1];
     if (output !== undefined) return this.#file(output, request, response);
     return this.#receive(request, response, seen);
@@ -182,24 +182,24 @@ export class LoopbackService {
     const url = new URL(seen.path, this.storageUrl);
     const { headers } = request;
     const upload = this.uploads.get(url.searchParams.get('upload_id') ?? url.pathname.split('/').at(-1) ?? '');
-    if (upload === undefined) return refuse(response, 404, 'NoSuchKey', 'No such key');
+    if (upload === undefined) return reject(response, 404, 'NoSuchKey', 'No such key');
     const fault = this.#fault('put');
     if (fault?.resetAfter !== undefined) return this.#reset(request, seen, fault.resetAfter);
     if (seen.at === 'storage') {
       if (headers['content-length'] === undefined)
-        return refuse(response, 411, 'MissingContentLength', 'You must provide the Content-Length');
+        return reject(response, 411, 'MissingContentLength', 'You must provide the Content-Length');
       if (Number(url.searchParams.get('expires')) === 0)
-        return refuse(response, 403, 'AccessDenied', 'Request has expired');
+        return reject(response, 403, 'AccessDenied', 'Request has expired');
       const exact =
         headers['content-type'] === upload.params.mime_type && headers['x-storage-meta-owner'] === 'workspace-1';
       if (!exact || url.searchParams.get('signature') !== sign(upload.id, upload.params)) {
-        return refuse(response, 403, 'SignatureDoesNotMatch', 'The request signature does not match');
+        return reject(response, 403, 'SignatureDoesNotMatch', 'The request signature does not match');
       }
     }
     const { sha256, bytes } = await read(request, seen);
     if (fault?.status !== undefined)
-      return refuse(response, fault.status, fault.code ?? 'Fault', fault.body ?? 'Injected');
-    if (bytes !== upload.params.file_size) return refuse(response, 400, 'EntityTooSmall', `${bytes} bytes arrived`);
+      return reject(response, fault.status, fault.code ?? 'Fault', fault.body ?? 'Injected');
+    if (bytes !== upload.params.file_size) return reject(response, 400, 'EntityTooSmall', `${bytes} bytes arrived`);
     Object.assign(upload, { bytes, sha256 });
     response.writeHead(200, { etag: `"${sha256}"` }).end();
   }
@@ -226,13 +226,15 @@ export class LoopbackService {
     const output = this.outputs.get(id);
     if (output === undefined) return send(response, 404, { error: { code: 'job_not_found' } });
     output.onGet?.(output);
-    if (output.refuse !== undefined) return send(response, output.refuse.status, output.refuse.body);
+    if (output.rejection !== undefined) return send(response, output.rejection.status, output.rejection.body);
     const { body, etag, contentType } = output;
-    const asked = output.ranges ? /^bytes=(\d+)-(\d*)$/.exec(request.headers.range ?? '') : null;
+    const requested = output.ranges ? /^bytes=(\d+)-(\d*)$/.exec(request.headers.range ?? '') : null;
     const sameFile = request.headers['if-range'] === undefined || request.headers['if-range'] === etag;
     const [from, to] =
-      asked !== null && sameFile ? [Number(asked[1]), Number(asked[2] || body.length - 1)] : [0, body.length - 1];
-    const isPart = asked !== null && sameFile;
+      requested !== null && sameFile
+        ? [Number(requested[1]), Number(requested[2] || body.length - 1)]
+        : [0, body.length - 1];
+    const isPart = requested !== null && sameFile;
     if (isPart && from >= body.length)
       return response.writeHead(416, { 'content-range': `bytes */${body.length}` }).end();
     response.writeHead(isPart ? 206 : 200, {
@@ -266,7 +268,7 @@ function send(response: ServerResponse, status: number, body: unknown): void {
 }
 
 /** Sends an error as XML, like object storage. */
-function refuse(response: ServerResponse, status: number, code: string, message: string): void {
+function reject(response: ServerResponse, status: number, code: string, message: string): void {
   response.writeHead(status, { 'content-type': 'application/xml', connection: 'close' });
   response.end(`<?xml version="1.0"?><Error><Code>${code}</Code><Message>${message}</Message></Error>`);
 }

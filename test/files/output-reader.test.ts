@@ -42,13 +42,13 @@ function endless(chunks: readonly string[], headers: object = {}, status = 200) 
 
 /** Reads these responses to the end. Pauses are recorded and end immediately. */
 function reading(responses: readonly (Response | Error)[], options: Partial<OutputReading> = {}) {
-  const asked: unknown[] = [];
+  const requested: unknown[] = [];
   const pauses: number[] = [];
   const left = [...responses];
   const reader = new OutputReader({
     jobId: 'job_1',
     open: async (_, rest) => {
-      asked.push(rest && [rest.range.start, rest.range.end, rest.ifRange]);
+      requested.push(rest && [rest.range.start, rest.range.end, rest.ifRange]);
       const response = left.shift();
       if (response instanceof Response) return response;
       throw response ?? new Error('too many requests');
@@ -81,7 +81,7 @@ function reading(responses: readonly (Response | Error)[], options: Partial<Outp
     });
     return versions;
   };
-  return { reader, rest, all, asked, pauses };
+  return { reader, rest, all, requested, pauses };
 }
 const errorOf = async (work: Promise<unknown>) => {
   const { name, message, code, cause } = (await rejection(work)) as DownloadError;
@@ -101,9 +101,9 @@ const CHANGED = (at: number) => ({
 describe('reading a file', () => {
   it('resumes after interruptions, with pauses that double until another byte arrives', async () => {
     const cuts = [whole('0123', {}, away()), part('', 'bytes 4-9/10'), away(), refusal(503, ServerError)];
-    const { all, asked, pauses } = reading([...cuts, part('45', 'bytes 4-9/10'), part('6789', 'bytes 6-9/10')]);
+    const { all, requested, pauses } = reading([...cuts, part('45', 'bytes 4-9/10'), part('6789', 'bytes 6-9/10')]);
     expect(await all()).toEqual(['0123456789']);
-    expect(asked).toEqual([undefined, ...Array(4).fill([4, undefined, '"a"']), [6, undefined, '"a"']]);
+    expect(requested).toEqual([undefined, ...Array(4).fill([4, undefined, '"a"']), [6, undefined, '"a"']]);
     expect(pauses).toEqual([250, 500, 1_000, 2_000, 250]);
   });
 
@@ -120,9 +120,9 @@ describe('reading a file', () => {
     ['a 416', refusal(416)],
   ])('starts over after %s, or fails if it may not start over', async (_, second) => {
     const again = () => (second instanceof Response ? second.clone() : second);
-    const { all, asked } = reading([whole('0123'), again(), whole('abcdefghij')]);
+    const { all, requested } = reading([whole('0123'), again(), whole('abcdefghij')]);
     expect(await all()).toEqual(['0123', 'abcdefghij']);
-    expect(asked).toEqual([undefined, [4, undefined, '"a"'], undefined]);
+    expect(requested).toEqual([undefined, [4, undefined, '"a"'], undefined]);
     const strict = reading([second]);
     await strict.reader.begin(whole('0123'));
     expect(await errorOf(strict.rest())).toEqual(CHANGED(4));
@@ -139,30 +139,30 @@ describe('reading a file', () => {
   });
 
   it("stays within its first response's range", async () => {
-    const { reader, rest, asked } = reading([part('89', 'bytes 8-9/20'), part('ab', 'bytes 10-11/20')]);
+    const { reader, rest, requested } = reading([part('89', 'bytes 8-9/20'), part('ab', 'bytes 10-11/20')]);
     await reader.begin(part('567', 'bytes 5-11/20'));
     expect(await rest()).toEqual('56789ab');
-    expect(asked).toEqual([
+    expect(requested).toEqual([
       [8, 11, '"a"'],
       [10, 11, '"a"'],
     ]);
     const toItsEnd = reading([part('89', 'bytes 8-9/10')]);
     await toItsEnd.reader.begin(part('567', 'bytes 5-9/10'));
-    expect([await toItsEnd.rest(), toItsEnd.asked]).toEqual(['56789', [[8, undefined, '"a"']]]);
+    expect([await toItsEnd.rest(), toItsEnd.requested]).toEqual(['56789', [[8, undefined, '"a"']]]);
   });
 
   it('stays within its range even if no byte has arrived', async () => {
-    const { reader, rest, asked } = reading([part('0123', 'bytes 0-3/10')]);
+    const { reader, rest, requested } = reading([part('0123', 'bytes 0-3/10')]);
     await reader.begin(part('', 'bytes 0-3/10'));
-    expect([await rest(), asked]).toEqual(['0123', [[0, 3, '"a"']]]);
+    expect([await rest(), requested]).toEqual(['0123', [[0, 3, '"a"']]]);
   });
 
   it('resumes after a cut even if only the partial responses include the size', async () => {
     const { 'content-length': _, ...unsized } = HEADERS;
     const first = new Response(body('0123', away()), { headers: unsized });
-    const { all, asked } = reading([first, part('456789', 'bytes 4-9/10')]);
+    const { all, requested } = reading([first, part('456789', 'bytes 4-9/10')]);
     expect(await all()).toEqual(['0123456789']);
-    expect(asked).toEqual([undefined, [4, undefined, '"a"']]);
+    expect(requested).toEqual([undefined, [4, undefined, '"a"']]);
   });
 
   it('ends at the announced size, or otherwise at the end of the body', async () => {

@@ -31,7 +31,7 @@ describe("a response isn't a file", () => {
 describe('a rejected file', () => {
   const now = Date.parse('2026-01-02T00:00:00.000Z');
   const [past, future] = ['2026-01-01T00:00:00.000Z', '2026-01-03T00:00:00.000Z'];
-  const told = async (cause: unknown, job: object | undefined, signal?: AbortSignal) => {
+  const reported = async (cause: unknown, job: object | undefined, signal?: AbortSignal) => {
     const get = async () => job ?? Promise.reject(new Error('away'));
     const client = { jobs: { get }, [CLOCK]: { now: () => now, after: () => () => {} } };
     return rejection(new JobFile(client as never, 'job_1', { signal }).explained(() => Promise.reject(cause)));
@@ -50,12 +50,12 @@ describe('a rejected file', () => {
     [refusal(409), { status: 'canceled' }, { code: 'job_without_output' }],
     [refusal(404), { status: 'processing' }, { code: 'job_not_finished' }],
   ])('with %s and the job %j is reported as %j', async (cause, job, expected) => {
-    const error = await told(cause, job);
+    const error = await reported(cause, job);
     if (expected === undefined) expect(error).toBe(cause);
     else expect(error).toMatchObject({ name: 'DownloadError', jobId: 'job_1', cause, ...expected });
   });
 
   it("is reported with the abort's reason if the call was aborted", async () => {
-    expect(await told(refusal(404), { status: 'processing' }, AbortSignal.abort('enough'))).toBe('enough');
+    expect(await reported(refusal(404), { status: 'processing' }, AbortSignal.abort('enough'))).toBe('enough');
   });
 });

@@ -40,18 +40,18 @@ const gets = () => service.seen.filter(({ method, path }) => method === 'GET' &&
 const isMovie = async (path: string) => expect(hash(await readFile(path))).toBe(hash(MOVIE));
 
 it('saves the complete file and nothing else', async () => {
-  const told: number[] = [];
+  const reported: number[] = [];
   const saved = await save(target, {
     onProgress: ({ receivedBytes, totalBytes }) => {
       expect(totalBytes).toBe(MOVIE.length);
-      told.push(receivedBytes);
+      reported.push(receivedBytes);
     },
   });
   expect(saved).toEqual({ path: target, sizeBytes: MOVIE.length, contentType: 'video/mp4' });
   await isMovie(target);
   expect(await readdir(directory)).toEqual(['fox.mp4']);
-  expect(told.at(-1)).toBe(MOVIE.length);
-  expect(told).toEqual([...told].sort((a, b) => a - b));
+  expect(reported.at(-1)).toBe(MOVIE.length);
+  expect(reported).toEqual([...reported].sort((a, b) => a - b));
 });
 
 it('names the file after the job if the path is a directory', async () => {
@@ -135,11 +135,11 @@ describe('an existing file', () => {
     const client = makeClient(service);
     const first = await saveOutput(client, 'job_1', directory);
     await writeFile(first.path, OTHER);
-    const told: number[] = [];
-    const onProgress = ({ receivedBytes }: { receivedBytes: number }) => told.push(receivedBytes);
+    const reported: number[] = [];
+    const onProgress = ({ receivedBytes }: { receivedBytes: number }) => reported.push(receivedBytes);
     const again = await saveOutput(client, 'job_1', directory, { onProgress });
     expect(again).toEqual({ ...first, existed: true });
-    expect(told).toEqual([]);
+    expect(reported).toEqual([]);
     // The file was not rewritten.
     expect(hash(await readFile(first.path))).toBe(hash(OTHER));
     await saveOutput(client, 'job_1', directory, { overwrite: true });
@@ -197,16 +197,16 @@ describe('an existing file', () => {
 
   it("with the job's name is recognized even after its link has expired", async () => {
     await writeFile(join(directory, 'job_1.mp4'), MOVIE);
-    const refuse = { status: 410, body: { error: { code: 'output_expired', message: 'Gone.' } } };
-    service.addOutput('job_1', { body: MOVIE, refuse });
+    const reject = { status: 410, body: { error: { code: 'output_expired', message: 'Gone.' } } };
+    service.addOutput('job_1', { body: MOVIE, rejection: reject });
     expect(await save(directory)).toMatchObject({ existed: true, sizeBytes: MOVIE.length });
   });
 });
 
 describe('failures', () => {
   it('an expired link rejects with the time of expiry', async () => {
-    const refuse = { status: 410, body: { error: { code: 'output_expired', message: 'Gone.' } } };
-    service.addOutput('job_1', { body: MOVIE, refuse });
+    const reject = { status: 410, body: { error: { code: 'output_expired', message: 'Gone.' } } };
+    service.addOutput('job_1', { body: MOVIE, rejection: reject });
     const expired = '2020-02-02T02:02:02.000Z';
     service.jobs.set('job_1', { id: 'job_1', status: 'completed', providerOutputExpiresAt: expired });
     const error = await failure(save());
@@ -219,7 +219,7 @@ describe('failures', () => {
     const output = service.addOutput('job_1', { body: MOVIE, cuts: [500_000] });
     output.onGet = () => {
       if (gets().length === 2)
-        output.refuse = { status: 403, body: { error: { code: 'expired', message: 'The link has expired.' } } };
+        output.rejection = { status: 403, body: { error: { code: 'expired', message: 'The link has expired.' } } };
     };
     const error = await failure(save());
     expect(error).toMatchObject({ name: 'DownloadError', expiredAt: '2999-01-01T00:00:00.000Z' });

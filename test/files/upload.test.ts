@@ -106,17 +106,17 @@ it('omits headers that only the runtime can set, in any spelling', async () => {
 });
 
 it('reports progress exactly up to the size, never backward', async () => {
-  const told: number[] = [];
+  const reported: number[] = [];
   await makeClient(service).uploads.upload(fromPath(file), {
     onProgress: ({ sentBytes, totalBytes }) => {
       expect(totalBytes).toBe(PNG.length);
-      told.push(sentBytes);
+      reported.push(sentBytes);
     },
   });
-  expect(told[0]).toBe(0);
-  expect(told.at(-1)).toBe(PNG.length);
-  expect(told).toEqual([...new Set(told)].sort((a, b) => a - b));
-  expect(told.length).toBeGreaterThan(3);
+  expect(reported[0]).toBe(0);
+  expect(reported.at(-1)).toBe(PNG.length);
+  expect(reported).toEqual([...new Set(reported)].sort((a, b) => a - b));
+  expect(reported.length).toBeGreaterThan(3);
 });
 
 describe('rejects before any bytes are sent', () => {
@@ -226,13 +226,13 @@ it('rejects a file that is rewritten with the same size during the upload', asyn
 describe('the PUT', () => {
   it('is retried in full after an interruption, and its progress restarts', async () => {
     service.faults.push({ step: 'put', resetAfter: 1_000_000 }, { step: 'put', status: 503 });
-    const told: number[] = [];
-    await makeClient(service).uploads.upload(blob(), { onProgress: ({ sentBytes }) => told.push(sentBytes) });
+    const reported: number[] = [];
+    await makeClient(service).uploads.upload(blob(), { onProgress: ({ sentBytes }) => reported.push(sentBytes) });
     expect(service.log.filter((line) => line.startsWith('PUT'))).toHaveLength(3);
     expect(service.uploads.get('up_1')).toMatchObject({ bytes: MP4.length, sha256: hash(MP4), completed: true });
-    expect(told.filter((bytes) => bytes === 0)).toHaveLength(3);
-    expect(Math.max(...told)).toBe(MP4.length);
-    expect(told.at(-1)).toBe(MP4.length);
+    expect(reported.filter((bytes) => bytes === 0)).toHaveLength(3);
+    expect(Math.max(...reported)).toBe(MP4.length);
+    expect(reported.at(-1)).toBe(MP4.length);
   });
 
   it("isn't retried for a stream that can be read only once, and the error explains why", async () => {
@@ -294,7 +294,7 @@ describe('a storage error', () => {
 });
 
 describe('a failed step', () => {
-  it('is named in the error if it is the create, which leaves nothing behind', async () => {
+  it('is identified by the error, and a failed create leaves nothing behind', async () => {
     service.faults.push({
       step: 'create',
       status: 400,
@@ -310,7 +310,7 @@ describe('a failed step', () => {
     expect(service.log).toEqual(['POST /v1/uploads']);
   });
 
-  it('is retried with the same key if it is a create without a response', async () => {
+  it('retries a create without a response with the same key', async () => {
     service.faults.push({ step: 'create', resetAfter: 0 });
     await makeClient(service).uploads.upload(blob());
     const [first, second] = service.seen.filter(({ path }) => path === '/v1/uploads');
@@ -318,7 +318,7 @@ describe('a failed step', () => {
     expect(first?.headers['idempotency-key']).toBeTruthy();
   });
 
-  it('is retried if it is a complete without a response, where a conflict means success', async () => {
+  it('retries a completion without a response, and treats a conflict as success', async () => {
     service.faults.push(
       { step: 'complete', resetAfter: 0 },
       { step: 'complete', status: 409, body: '{"error":{"code":"already_complete"}}' },
@@ -327,7 +327,7 @@ describe('a failed step', () => {
     expect(service.log).not.toContain('DELETE /v1/uploads/:id');
   });
 
-  it('deletes the upload if it is the complete', async () => {
+  it('deletes the upload if its completion fails', async () => {
     service.faults.push({ step: 'complete', status: 422, body: '{"error":{"code":"upload_invalid"}}' });
     const error = await failure(makeClient(service).uploads.upload(blob()));
     expect(error).toMatchObject({ step: 'complete', uploadId: 'up_1' });
@@ -389,13 +389,13 @@ describe('the separate steps', () => {
     const { uploads } = makeClient(service);
     const created = await uploads.create(A_MOVIE);
     expect(created.headers).toEqual({ 'Content-Type': 'video/mp4', 'x-storage-meta-owner': 'workspace-1' });
-    const told: number[] = [];
+    const reported: number[] = [];
     const response = await uploads.put(created, stream(), {
       sizeBytes: MP4.length,
-      onProgress: ({ sentBytes }) => told.push(sentBytes),
+      onProgress: ({ sentBytes }) => reported.push(sentBytes),
     });
     expect(response.headers.get('etag')).toBe(`"${hash(MP4)}"`);
-    expect(told.at(-1)).toBe(MP4.length);
+    expect(reported.at(-1)).toBe(MP4.length);
     expect((await uploads.complete(created.upload_id)).upload_id).toBe('up_1');
     expect(await uploads.delete(created.upload_id)).toEqual({ deleted: true });
     await expect(uploads.delete(created.upload_id)).rejects.toMatchObject({ code: 'upload_not_found' });

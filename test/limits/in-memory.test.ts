@@ -365,10 +365,10 @@ describe('a run that waits outside the process', () => {
   it('retains its position for as long as it was asked to wait', async () => {
     const { clock, tryAcquire: tryNow, acquire } = inMemory({ limit: 2, windowMs: 60_000 });
     for (let call = 0; call < 2; call++) (await acquire())();
-    const told = await Promise.all(['a', 'b', 'c'].map((run) => tryNow(run)));
-    expect(told).toEqual([62_031 + 0, 62_031, 124_062].map((ms) => expect.closeTo(ms, -1)));
-    const asked = await tryNow('c');
-    expect(asked).toBeCloseTo(124_062, -1);
+    const reported = await Promise.all(['a', 'b', 'c'].map((run) => tryNow(run)));
+    expect(reported).toEqual([62_031 + 0, 62_031, 124_062].map((ms) => expect.closeTo(ms, -1)));
+    const requested = await tryNow('c');
+    expect(requested).toBeCloseTo(124_062, -1);
     // A later call waits behind them.
     let isThrough = false;
     void acquire().then(() => {

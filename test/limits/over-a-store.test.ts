@@ -24,7 +24,7 @@ async function campaign({ processes, calls, limit, answerMs, delayMs = 2, gapMs 
   const next = seeded(1);
   const all = Array.from({ length: processes }, () => process());
   const counted: number[] = [];
-  const began = clock.now();
+  const startMs = clock.now();
   const done: Promise<void>[] = [];
   for (let call = 0; call < calls; call++) {
     const work = async () => {
@@ -39,7 +39,7 @@ async function campaign({ processes, calls, limit, answerMs, delayMs = 2, gapMs 
     await clock.advance(gapMs);
   }
   await clock.until(Promise.all(done));
-  return { counted, tookMs: Math.max(...counted) - began, requestCount: requestCount() };
+  return { counted, tookMs: Math.max(...counted) - startMs, requestCount: requestCount() };
 }
 
 describe('limits over a store', () => {
@@ -222,10 +222,10 @@ describe('limits over a store', () => {
     for (let slot = 0; slot < 2; slot++) await clock.until(dead.acquire());
     dead.acquire().catch(() => {});
     await clock.advance(1_000);
-    const began = clock.now();
+    const startMs = clock.now();
     (await clock.until(process().acquire()))();
-    expect(clock.now() - began).toBeGreaterThan(70_000);
-    expect(clock.now() - began).toBeLessThan(80_000);
+    expect(clock.now() - startMs).toBeGreaterThan(70_000);
+    expect(clock.now() - startMs).toBeLessThan(80_000);
   });
 
   it('leave no data and no timer behind once the account is idle', async () => {

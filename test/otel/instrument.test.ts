@@ -231,11 +231,11 @@ describe('instrumentGenClient', () => {
     await client.images.create({ prompt: 'x' }).catch(() => {});
     stop();
     await telemetry.meterProvider.forceFlush();
-    const told = telemetry
+    const reported = telemetry
       .spans()
       .map(({ name, attributes, links, events, status }) => ({ name, attributes, links, events, status }));
-    expect(told.length).toBeGreaterThan(6);
-    const text = JSON.stringify([told, await telemetry.figures()]);
+    expect(reported.length).toBeGreaterThan(6);
+    const text = JSON.stringify([reported, await telemetry.figures()]);
     expect(text.replace('CANARY model', '')).not.toContain('CANARY');
   });
 

@@ -56,8 +56,8 @@ export function startTelemetry() {
     /** Returns the provider and model of each value that has them. */
     async models(): Promise<string[]> {
       const points = (await measured()).flatMap(({ dataPoints }) => dataPoints.map(({ attributes }) => attributes));
-      const told = points.filter((of) => of['gen_ai.request.model'] !== undefined);
-      return told.map((of) => `${of['gen_ai.provider.name']} ${of['gen_ai.request.model']}`);
+      const reported = points.filter((of) => of['gen_ai.request.model'] !== undefined);
+      return reported.map((of) => `${of['gen_ai.provider.name']} ${of['gen_ai.request.model']}`);
     },
     async stop() {
       await tracerProvider.shutdown();

@@ -177,12 +177,12 @@ describe.each(['stop', 'forget'] as const)('%s() during an upload', (end) => {
   });
 
   it("sends no bytes if the upload hasn't started", async () => {
-    let begun = (_: object) => {};
-    browser.answers = { upload: [new Promise<object>((resolve) => (begun = resolve))] };
+    let startMs = (_: object) => {};
+    browser.answers = { upload: [new Promise<object>((resolve) => (startMs = resolve))] };
     const run = open().videos.create(ask());
     await settled();
     run[end]();
-    begun({ put: 'p1', direct });
+    startMs({ put: 'p1', direct });
     await settled();
     expect([browser.sends, paths()]).toEqual([[], ['upload']]);
   });

@@ -139,8 +139,8 @@ describe.skipIf(whyNoRedis() !== undefined)('the guides to queues, many processe
     });
     expect(response?.status).toBe(202);
     const { id }: { id: string } = await jsonOf(response);
-    const told = await worker?.fetch(await webhook(id, 'https://app.test/webhook'), { ACCOUNT });
-    expect(told?.ok).toBe(true);
+    const reported = await worker?.fetch(await webhook(id, 'https://app.test/webhook'), { ACCOUNT });
+    expect(reported?.ok).toBe(true);
   });
 
   test('every block is covered', () => {

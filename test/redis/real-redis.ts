@@ -151,12 +151,12 @@ function serve({ port, folder, keeps, more = [] }: ServerSetup): Promise<ChildPr
   const settings = ['--bind', '127.0.0.1', '--save', '', '--dir', folder, ...log, ...more];
   // Ignore stderr: a server that outlives a killed test would otherwise keep the run alive.
   const server = spawn('redis-server', ['--port', String(port), ...settings], { stdio: ['ignore', 'pipe', 'ignore'] });
-  let said = '';
+  let actual = '';
   return new Promise((resolve, reject) => {
     server.once('error', reject);
-    server.once('exit', (code) => reject(new Error(`redis-server ended with ${code}: ${said}`)));
+    server.once('exit', (code) => reject(new Error(`redis-server ended with ${code}: ${actual}`)));
     server.stdout?.on('data', (text) => {
-      said += text;
+      actual += text;
       if (String(text).includes('Ready to accept connections')) resolve(server);
     });
   });

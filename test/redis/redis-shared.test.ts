@@ -196,8 +196,8 @@ test.each([
   ['WRONGPASS no', /Correct the user name and the password/],
   ['Command failed: NOAUTH no', /Pass the password to the Redis client/],
   ['CROSSSLOT no', /Pass a prefix without braces/],
-])('explain the setup if Redis rejects with "%s"', async (said, message) => {
-  const cause = new Error(said);
+])('explain the setup if Redis rejects with "%s"', async (actual, message) => {
+  const cause = new Error(actual);
   const onError = vi.fn();
   const error: unknown = await put(redisStore(replying(cause), { prefix: 'app:', onError })).catch((thrown) => thrown);
   expect(error).toMatchObject({ message: expect.stringMatching(message), recovery: 'fix_setup', cause });

@@ -39,7 +39,7 @@ describe.skipIf(whyNoRedis())('a Redis user', () => {
     return client;
   }
 
-  const refusalOf = async (client: RedisClient) => {
+  const rejectionOf = async (client: RedisClient) => {
     const error: unknown = await redisStore(client)
       .read('group', [])
       .catch((reason: unknown) => reason);
@@ -50,7 +50,7 @@ describe.skipIf(whyNoRedis())('a Redis user', () => {
   test.each(['ioredis', 'node-redis'])(
     "with exactly the message's permissions can do everything with %s",
     async (kind) => {
-      const { message } = await refusalOf(await connectedAs(kind, ['+get', '~*']));
+      const { message } = await rejectionOf(await connectedAs(kind, ['+get', '~*']));
       const [, commands = '', keys = ''] = /commands (.*), and the keys and channels (\S+)\.$/.exec(message) ?? [];
       const rights = commands.split(/, (?:and )?/).map((command) => `+${command}`);
       const client = await connectedAs(kind, [...rights, `~${keys}`, `&${keys}`]);
@@ -81,7 +81,7 @@ describe.skipIf(whyNoRedis())('a Redis user', () => {
   test.each(['ioredis', 'node-redis'])(
     "that lacks one of the script's commands causes an error with the command with %s",
     async (kind) => {
-      const { message } = await refusalOf(await connectedAs(kind, ['+eval', '+evalsha', '~*']));
+      const { message } = await rejectionOf(await connectedAs(kind, ['+eval', '+evalsha', '~*']));
       expect(message).toContain(
         'Allow its user the commands eval, evalsha, time, get, set, del, pttl, publish, subscribe',
       );
@@ -89,7 +89,7 @@ describe.skipIf(whyNoRedis())('a Redis user', () => {
   );
 
   test('without access to the keys causes an error that lists the keys', async () => {
-    const { message } = await refusalOf(await connectedAs('ioredis', ['+@all', '~other:*']));
+    const { message } = await rejectionOf(await connectedAs('ioredis', ['+@all', '~other:*']));
     expect(message).toContain('gen-client:*');
   });
 

@@ -173,12 +173,12 @@ export async function endOf(engine: DurableEngine, options: GenerateOptions): Pr
 /** Creates an engine that returns only recorded results, and rejects any other step. */
 export function replayingEngine(steps: readonly RecordedStep[]): DurableEngine & { readonly left: () => number } {
   let at = 0;
-  const take = (asked: object) => {
+  const take = (requested: object) => {
     const recorded = steps[at];
     at += 1;
     const { result, ...known } = recorded ?? { result: null };
-    if (JSON.stringify(known) !== JSON.stringify(asked)) {
-      throw new Error(`step ${at} is ${JSON.stringify(asked)}, but the engine recorded ${JSON.stringify(known)}`);
+    if (JSON.stringify(known) !== JSON.stringify(requested)) {
+      throw new Error(`step ${at} is ${JSON.stringify(requested)}, but the engine recorded ${JSON.stringify(known)}`);
     }
     return result;
   };

@@ -64,8 +64,8 @@ describe("an object store's response", () => {
       { status: 403, code: '' },
     ];
     expect(responses.map(store.isAbsent)).toEqual([true, false, false]);
-    const refusals = ['AccessDenied', 'SignatureDoesNotMatch', 'InvalidAccessKeyId', 'xInvalidToken'];
-    expect(refusals.map((code) => store.isUnknown({ status: 403, code }))).toEqual([true, false, false, true]);
+    const rejections = ['AccessDenied', 'SignatureDoesNotMatch', 'InvalidAccessKeyId', 'xInvalidToken'];
+    expect(rejections.map((code) => store.isUnknown({ status: 403, code }))).toEqual([true, false, false, true]);
     expect(store.isUnknown({ status: 404, code: '' })).toBe(false);
     expect([307, 308, 302].map(store.isTemporaryRedirect)).toEqual([true, true, false]);
     expect([403, 401].map((status) => store.isDenied({ status }))).toEqual([true, false]);

@@ -107,14 +107,14 @@ describe('what is left of a finished job', () => {
     for (const how of ['learned', 'released'] as const) {
       const { tx, id, reserve, accept, end, acknowledge, entry, usedKey, usage } = ledger();
       const unpriced = { tokens: null, isLearned: false };
-      const { entry: asked } = reserve('one#1', unpriced);
-      accept('one#1', { asked, quotedTokens: null });
+      const { entry: requested } = reserve('one#1', unpriced);
+      accept('one#1', { requested, quotedTokens: null });
       end({ status: 'completed', chargedTokens: undefined });
       acknowledge('file');
       expect(entry()).toMatchObject({ phase: 'ended', retainUntilStored: false });
       if (how === 'released') owners.releaseCreate(tx, id);
       else {
-        tx.learnPrice(asked, 7);
+        tx.learnPrice(requested, 7);
         reserve('two#1', { key: 'other', sentKey: 'other' }, 'account/other');
       }
       expect([entry(), usedKey()?.jobId]).toEqual([undefined, 'job_1']);

@@ -179,8 +179,8 @@ describe('an entry', () => {
     for (const rules of [null, RULES]) {
       const { tx, id, reserve, accept, usage, end, acknowledge, entry, claim } = ledger();
       const unpriced = { tokens: null, isLearned: false, rules };
-      const { entry: asked } = reserve('one#1', unpriced);
-      accept('one#1', { asked, quotedTokens: null, run: rules ? {} : undefined });
+      const { entry: requested } = reserve('one#1', unpriced);
+      accept('one#1', { requested, quotedTokens: null, run: rules ? {} : undefined });
       acknowledge('file');
       expect([entry()?.phase, claim('two#1')]).toEqual(['accepted', undefined]);
       end({ status: 'completed', chargedTokens: 25 });

@@ -26,7 +26,7 @@ function verdict(check: Check, body: unknown): readonly [result: string, message
   return first === undefined ? ['sent', ''] : [`warns ${first.split(':')[0]}`, first];
 }
 
-type Row = [Check, body: unknown, said: string, fix?: string];
+type Row = [Check, body: unknown, actual: string, fix?: string];
 const P = { prompt: 'a fox' };
 const URL_OK = 'https://a.test/a.png';
 const EDIT = { ...P, model: 'svc-video-fast', source_video_url: 'https://a.test/a.mp4' };
@@ -270,8 +270,8 @@ describe('preflight reports', () => {
       'Pass a file as reference_upload_ids',
     ],
   ])('%s(%j): %s', (check, body, expected, fix = '') => {
-    const [said, message] = verdict(check, body);
-    expect(said).toBe(expected);
+    const [actual, message] = verdict(check, body);
+    expect(actual).toBe(expected);
     expect(message).toContain(fix);
   });
 });

@@ -53,9 +53,9 @@ describe('updateSlots', () => {
 
   it('is idempotent if its result was lost', () => {
     const state = newRateLimit();
-    const asked = turn('a', { asks: ids('a', 2) });
-    updateSlots(state, asked, LIMIT, 0);
-    expect(updateSlots(state, asked, LIMIT, 5)).toMatchObject({ granted: ['a0', 'a1'], isChanged: false });
+    const requested = turn('a', { asks: ids('a', 2) });
+    updateSlots(state, requested, LIMIT, 0);
+    expect(updateSlots(state, requested, LIMIT, 5)).toMatchObject({ granted: ['a0', 'a1'], isChanged: false });
     expect(lookAt(state, LIMIT, 5).free).toBe(2);
   });
 
@@ -128,8 +128,8 @@ describe('a stored limit', () => {
         const [id = ''] = state.open.keys();
         const updates: readonly RateLimitUpdate[] =
           ended === 'none' ? [] : ended === 'pause' ? [{ pauseMs: 900 }] : [{ call: id, outcome: ended, agoMs: 10 }];
-        const asked = ids(`${who}${++calls}.`, asks);
-        updateSlots(state, turn(who, { asks: asked, updates, isUrgent }), { ...LIMIT, limit }, nowMs);
+        const requested = ids(`${who}${++calls}.`, asks);
+        updateSlots(state, turn(who, { asks: requested, updates, isUrgent }), { ...LIMIT, limit }, nowMs);
         const stored = encodeRateLimit(state);
         if (stored === null) continue;
         const read = decodeRateLimit(stored.value);

@@ -158,8 +158,8 @@ describe('a wait', () => {
   });
 
   it('for a review or a reference uses Retry-After, within the timeout, and at most twenty times', () => {
-    const asked = proceed(start({ timeoutMs: null }), failedJob('reference_asset_pending', { retry_after: 7_200 }));
-    expect(asked.step).toMatchObject({ type: 'wait', jobId: null, ms: 7_200_000 });
+    const requested = proceed(start({ timeoutMs: null }), failedJob('reference_asset_pending', { retry_after: 7_200 }));
+    expect(requested.step).toMatchObject({ type: 'wait', jobId: null, ms: 7_200_000 });
     const late = proceed(start({ timeoutMs: 20_000 }), failedJob('reference_asset_pending', { retry_after: 30 }));
     expect(late.step).toMatchObject({ type: 'end', job: { errorCode: 'reference_asset_pending' } });
     // After a paused queue, or a suspended machine.
@@ -250,14 +250,14 @@ describe('an error', () => {
   const wire = { recovery: 'none', method: 'POST', url: 'https://x.example' } as const;
 
   it('is stored as JSON, without process-specific values', () => {
-    const asked = new APIError('busy', {
+    const requested = new APIError('busy', {
       ...wire,
       status: 503,
       code: 'dispatch_disabled',
       retryAfterMs: 0,
       idempotencyKey: 'k',
     });
-    expect(callFailure(asked)).toEqual({
+    expect(callFailure(requested)).toEqual({
       kind: 'throttled',
       retryAfterMs: null,
       error: { name: 'APIError', message: 'busy', code: 'dispatch_disabled', recovery: 'none', idempotencyKey: 'k' },

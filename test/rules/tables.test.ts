@@ -125,8 +125,8 @@ describe('the next job to poll', () => {
     [90_000, 3, 0, 90_000],
   ])(
     'a poll every %i ms that failed %i times, and has to wait %i ms, pauses for %i ms',
-    (interval, failures, asked, ms) => {
-      expect(pollPauseMs(interval, failures, asked)).toBe(ms);
+    (interval, failures, requested, ms) => {
+      expect(pollPauseMs(interval, failures, requested)).toBe(ms);
     },
   );
 });

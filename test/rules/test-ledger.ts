@@ -65,7 +65,15 @@ export function ledger() {
   const run = () => (tx.entry(id)?.rules ? {} : undefined);
   const accept = (owner: string, more: object = {}) => {
     const { entry: asked } = reserve(owner);
-    const response = { id, owner, asked, sentKey: 'k', jobId: 'job_1', quotedTokens: 12, isUncharged: false };
+    const response = {
+      id,
+      owner,
+      asked,
+      sentKey: 'k',
+      jobId: 'job_1',
+      quotedTokens: 12,
+      isUncharged: false,
+    };
     rule.acceptCreate(tx, { ...response, run: run(), ...more });
   };
   const end = (more: Partial<rule.FinalState> = {}) =>

@@ -1,19 +1,19 @@
-// The scenario bundled by each bundler, as users bundle: no polyfill for Node, and no warning let through.
+// Bundles the scenario with each bundler like a user, without Node polyfills. Any warning is an error.
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { need } from './suite.js';
 
-/** Where the bundle is to run. */
+/** Where the bundle runs. */
 export type Target = 'browser' | 'worker';
 
-/** Bundles `entry` (a file in the project) into one text; throws on any warning. */
+/** Bundles `entry` (a file in the project) into one text. Throws on any warning. */
 export type Bundler = (project: string, entry: string, target: Target) => Promise<string>;
 
 interface Esbuild {
   build(options: object): Promise<{ warnings: { text: string }[]; outputFiles: { text: string }[] }>;
 }
 
-/** esbuild, with the conditions that Cloudflare's tools use for a worker. */
+/** esbuild with Cloudflare's conditions for a worker. */
 export const esbuild: Bundler = async (project, entry, target) => {
   const { build } = await need<Esbuild>('esbuild');
   const { warnings, outputFiles } = await build({
@@ -26,7 +26,7 @@ export const esbuild: Bundler = async (project, entry, target) => {
     conditions: target === 'browser' ? [] : ['workerd', 'worker', 'browser'],
     logLevel: 'silent',
   });
-  refuse(warnings.map(({ text }) => text));
+  reject(warnings.map(({ text }) => text));
   return withoutNode(outputFiles.map(({ text }) => text).join('\n'));
 };
 
@@ -40,12 +40,12 @@ interface RollupWarning {
   readonly ids?: readonly string[];
 }
 
-/** zod 4.6 has a circle and two misplaced comments of its own; Rollup tells every user of zod. */
+/** Ignores Rollup's warnings about zod 4.6: an import cycle and two misplaced comments. */
 function isAboutZod({ id, ids = id === undefined ? [] : [id] }: RollupWarning): boolean {
   return ids.length > 0 && ids.every((file) => file.includes('/node_modules/zod/'));
 }
 
-/** Rollup with nothing but its resolver. */
+/** Rollup with only its resolver. */
 export const rollup: Bundler = async (project, entry, target) => {
   const { rollup: bundle } = await need<Rollup>('rollup');
   const { nodeResolve } = await need<{ nodeResolve(options: object): object }>('@rollup/plugin-node-resolve');
@@ -58,7 +58,7 @@ export const rollup: Bundler = async (project, entry, target) => {
     },
   });
   const { output } = await built.generate({ format: 'es', inlineDynamicImports: true });
-  refuse(warnings);
+  reject(warnings);
   return withoutNode(output.map(({ code = '' }) => code).join('\n'));
 };
 
@@ -66,7 +66,7 @@ interface Vite {
   build(options: object): Promise<{ output: { code?: string }[] } | { output: { code?: string }[] }[]>;
 }
 
-/** Vite, for a page; for a worker as a server build that bundles everything. */
+/** Vite for a page, or a server build that bundles everything for a worker. */
 export const vite: Bundler = async (project, entry, target) => {
   const { build } = await need<Vite>('vite');
   const warnings: string[] = [];
@@ -92,7 +92,7 @@ export const vite: Bundler = async (project, entry, target) => {
       rolldownOptions: { output: { codeSplitting: false } },
     },
   });
-  refuse(warnings);
+  reject(warnings);
   return withoutNode(
     [built]
       .flat()
@@ -127,9 +127,9 @@ export const webpack: Bundler = async (project, entry, target) => {
     run(options, (error, given) => (given ? resolve(given) : reject(error)));
   });
   const { errors, warnings } = stats.toJson({ all: false, errors: true, warnings: true });
-  refuse([...errors, ...warnings].map(({ message }) => message));
+  reject([...errors, ...warnings].map(({ message }) => message));
   const files = readdirSync(folder);
-  if (files.length !== 1) refuse([`webpack wrote ${files.join(', ')}`]);
+  if (files.length !== 1) reject([`webpack wrote ${files.join(', ')}`]);
   return withoutNode(readFileSync(join(folder, 'bundle.js'), 'utf8'));
 };
 
@@ -140,7 +140,7 @@ export interface Worker {
   dispose(): Promise<void>;
 }
 
-/** Bundles a Worker, and runs it in workerd for as long as `use` takes. */
+/** Bundles a Worker, and runs it in workerd during `use`. */
 export async function inWorkerd<T>(
   project: string,
   code: string,
@@ -157,19 +157,19 @@ export async function inWorkerd<T>(
   }
 }
 
-/** Writes the entry that a bundle starts from, and gives its name. */
+/** Writes a bundle's entry file, and returns its name. */
 export function writeEntry(project: string, name: string, code: string): string {
   writeFileSync(join(project, name), code);
   return name;
 }
 
-function refuse(warnings: readonly string[]): void {
+function reject(warnings: readonly string[]): void {
   if (warnings.length > 0) throw new Error(warnings.join('\n'));
 }
 
-/** A bundle for the edge imports nothing of Node, not even behind a condition. */
+/** Throws if a bundle for the edge imports anything from Node, even conditionally. */
 function withoutNode(code: string): string {
   const found = /(?:from|import|require)\s*\(?\s*["'](node:[a-z/]+|fs|crypto|path|http|stream|buffer)["']/.exec(code);
-  if (found) throw new Error(`the bundle asks for ${found[1]}`);
+  if (found) throw new Error(`the bundle imports ${found[1]}`);
   return code;
 }

@@ -1,4 +1,4 @@
-// Each bundler for pages and workers; the pages then run in a real Chromium.
+// Each bundler for pages and workers. The pages run in a real Chromium.
 import { existsSync } from 'node:fs';
 import { type Bundler, esbuild, rollup, vite, webpack, writeEntry } from './bundle.js';
 import { type Context, judge, need, type Step, type Suite } from './suite.js';
@@ -26,7 +26,7 @@ interface Chromium {
   launch(options: object): Promise<{ newPage(): Promise<Page>; close(): Promise<void> }>;
 }
 
-/** Bundles the scenario and runs it on a page of the service's origin. */
+/** Bundles the scenario and runs it in a page on the service's origin. */
 async function inChromium({ project, service }: Context, bundler: Bundler): Promise<void> {
   const entry = writeEntry(project, 'page.mjs', "export { runScenario } from './scenario.mjs';");
   service.publish('/scenario.js', 'text/javascript', await bundler(project, entry, 'browser'));
@@ -46,7 +46,7 @@ async function inChromium({ project, service }: Context, bundler: Bundler): Prom
   }
 }
 
-/** A worker's bundle is made without a warning and asks for nothing of Node. */
+/** Bundles the scenario for a worker, without warnings and Node imports. */
 async function forWorker({ project }: Context, bundler: Bundler): Promise<void> {
   const entry = writeEntry(
     project,
@@ -58,7 +58,6 @@ async function forWorker({ project }: Context, bundler: Bundler): Promise<void> 
     throw new Error('the client is not in the bundle');
 }
 
-/** Bundlers, and Chromium with what each makes. */
 export const suites: Suite[] = Object.entries(BUNDLERS).flatMap(([name, bundler]): Suite[] => [
   {
     name: `Chromium, bundled by ${name}`,

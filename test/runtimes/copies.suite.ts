@@ -1,5 +1,5 @@
-// Copies of one event that overlap in one isolate of workerd, where a promise and a timer die with the request that
-// made them: no copy may wait for what another one holds.
+// Concurrent duplicates of an event in one workerd isolate, where promises and timers end with their request. No duplicate may
+// wait for another one's promise.
 import assert from 'node:assert/strict';
 import { completedEvent } from '../support/completed-event.js';
 import { inWorkerd, type Worker } from './bundle.js';
@@ -37,10 +37,10 @@ export default {
 
 async function overlapping(worker: Worker): Promise<void> {
   const post = async (body: object, signal?: AbortSignal) => {
-    const began = performance.now();
+    const startMs = performance.now();
     const init = { method: 'POST', body: JSON.stringify(body), signal };
     const response = await worker.dispatchFetch('http://worker.test/', init);
-    return { status: response.status, ms: performance.now() - began, text: await response.text() };
+    return { status: response.status, ms: performance.now() - startMs, text: await response.text() };
   };
   const eventOf = (id: string, more: object) => ({ ...completedEvent(id, 'https://gen.test'), ...more });
   const slow = eventOf('slow', { slow: true });
@@ -48,17 +48,17 @@ async function overlapping(worker: Worker): Promise<void> {
   assert.deepEqual(
     new Set(copies.map(({ status }) => status)),
     new Set([200]),
-    'copies of a slow event are acknowledged',
+    'duplicates of a slow event are acknowledged',
   );
 
   const hangs = eventOf('hangs', { hangs: true });
   const first = post(hangs);
   await until(async () => JSON.parse((await post({})).text)[hangs.id] === 1);
   const copy = await post(hangs);
-  assert.equal(copy.status, 503, 'a copy of an event whose listener hangs is sent again');
-  assert.ok(copy.ms < LEASE_MS, `it is answered before the lease ends, after ${copy.ms} ms`);
-  assert.equal((await first).status, 500, 'the one that hangs is answered when its lease ends');
-  assert.equal((await post(hangs)).status, 200, 'the next copy is handled');
+  assert.equal(copy.status, 503, 'a duplicate of a hanging event must be retried');
+  assert.ok(copy.ms < LEASE_MS, `the response came within the lease, after ${copy.ms} ms`);
+  assert.equal((await first).status, 500, 'the hanging request ends with its lease');
+  assert.equal((await post(hangs)).status, 200, 'the next duplicate is handled');
 
   const left = eventOf('left', { hangs: true });
   const leaving = new AbortController();
@@ -74,10 +74,9 @@ async function overlapping(worker: Worker): Promise<void> {
 
 async function until(holds: () => Promise<boolean>): Promise<void> {
   const end = performance.now() + 15_000;
-  while (!(await holds())) assert.ok(performance.now() < end, 'waited in vain');
+  while (!(await holds())) assert.ok(performance.now() < end, 'timed out');
 }
 
-/** Copies of webhooks in one isolate. */
 export const suites: Suite[] = [
-  { name: 'copies of an event in workerd', run: ({ project }) => inWorkerd(project, WORKER, overlapping) },
+  { name: 'duplicates of an event in workerd', run: ({ project }) => inWorkerd(project, WORKER, overlapping) },
 ];

@@ -3,7 +3,7 @@
 import { esbuild, inWorkerd, type Worker, writeEntry } from './bundle.js';
 import { type Context, judge, need, type Step, type Suite } from './suite.js';
 
-/** Old enough that `cache: 'no-store'` throws and a redirect to another origin keeps the key. */
+/** Old enough that `cache: 'no-store'` throws and a redirect to another origin retains the key. */
 const OLD_DATE = '2023-03-01';
 const NEW_DATE = '2026-07-01';
 
@@ -31,7 +31,6 @@ async function inEdgeVm({ project, service }: Context): Promise<void> {
   judge(await vm.evaluate<Promise<Step[]>>(`globalThis.runScenario(${JSON.stringify(service.config)})`));
 }
 
-/** The edge. */
 export const suites: Suite[] = [
   { name: `workerd of ${OLD_DATE}`, run: (context) => asWorker(context, OLD_DATE) },
   { name: `workerd of ${NEW_DATE}`, run: (context) => asWorker(context, NEW_DATE) },

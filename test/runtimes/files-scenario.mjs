@@ -1,6 +1,5 @@
-// Uploads from every kind of source the runtime has, against storage that insists on a length and on the signed headers.
-// Plain JavaScript: it runs as it stands in Node, Bun, Deno and workerd. `gen` is the main door of the package, `node` the
-// door "./node" where the runtime has files.
+// Uploads from every kind of source in the runtime, to storage that requires a length and the signed headers. Plain JavaScript
+// that runs in Node, Bun, Deno, and workerd. `gen` is the main entry point, and `node` is "./node" if the runtime has files.
 export async function filesScenario({ gen, node, baseUrl, path, directory }) {
   const client = new gen.GenClient({ apiKey: 'key-for-tests', baseUrl, maxRetries: 2 });
   const bytes = new Uint8Array(300_000).map((_, at) => at % 251);
@@ -28,11 +27,11 @@ export async function filesScenario({ gen, node, baseUrl, path, directory }) {
         throw new Error(`${mime_type}, ${sent} of ${file_size} bytes`);
     });
   }
-  await step(told, 'a stream shorter than it said', async () => {
+  await step(told, 'a stream shorter than announced', async () => {
     const error = await client.uploads.upload(stream(), { sizeBytes: sizeBytes + 1 }).catch((reason) => reason);
     if (!gen.UploadError.isInstance(error) || error.step !== 'put') throw new Error(String(error));
   });
-  await step(told, 'an output that is piped on, and a copy of it', async () => {
+  await step(told, 'a piped output and its clone', async () => {
     const output = await client.jobs.output('job_whole');
     const copy = output.clone();
     const { readable, writable } = new TransformStream();
@@ -46,7 +45,7 @@ export async function filesScenario({ gen, node, baseUrl, path, directory }) {
     }
   });
   if (node) {
-    await step(told, 'a download that is cut', async () => {
+    await step(told, 'an interrupted download', async () => {
       const saved = await node.saveOutput(client, 'job_cut', `${directory}/saved.mp4`, { overwrite: true });
       if (saved.sizeBytes !== 2_000_000) throw new Error(`${saved.sizeBytes} bytes`);
     });

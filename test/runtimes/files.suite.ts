@@ -1,4 +1,4 @@
-// Uploads and downloads in real runtimes, against a service and an object storage that is as strict as the well-known ones.
+// Uploads and downloads in real runtimes, with object storage that is as strict as well-known ones.
 import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -11,14 +11,14 @@ import { inPnpApp } from './yarn-pnp.js';
 const SCENARIO = fileURLToPath(new URL('./files-scenario.mjs', import.meta.url));
 const UPLOADS = 7;
 
-/** What the scenario is told beside the package. */
+/** The scenario's input in addition to the package. */
 interface Place {
   readonly baseUrl: string;
   readonly path: string;
   readonly directory: string;
 }
 
-/** Starts the servers, has the scenario run by `run`, and looks at what arrived. */
+/** Starts the servers, runs the scenario, and checks what arrived. */
 async function hold(
   { project }: Pick<Context, 'project'>,
   uploads: number,
@@ -46,7 +46,7 @@ async function hold(
   }
 }
 
-/** Writes the scenario as a program of a project, with the entry point for files. */
+/** Writes the scenario as a program with the entry point for files. */
 function writeProgram(project: string, place: Place): string {
   return writeEntry(
     project,
@@ -60,7 +60,7 @@ function writeProgram(project: string, place: Place): string {
 
 const stepsIn = (printed: string) => JSON.parse(printed.trim().split('\n').at(-1) ?? '[]') as Step[];
 
-/** Runs the scenario as a program of its own. */
+/** Runs the scenario as a separate program. */
 function asProgram(name: string, program: string, flags: readonly string[]): Suite {
   const run = (context: Context) =>
     hold(context, UPLOADS, async (place) => {
@@ -75,7 +75,7 @@ const inYarnPnp = ({ project }: Context) =>
     hold({ project: app }, UPLOADS, async (place) => stepsIn(await runNode([writeProgram(app, place)]))),
   );
 
-/** In workerd there are no files: bytes and streams. */
+/** Runs the scenario in workerd, which has no files, with bytes and streams. */
 async function asWorker({ project }: Context): Promise<void> {
   await hold({ project }, UPLOADS - 1, ({ baseUrl }) => {
     const code = `import * as gen from 'gen-client';
@@ -88,7 +88,6 @@ async function asWorker({ project }: Context): Promise<void> {
   });
 }
 
-/** Files in and out, runtime by runtime. */
 export const suites: Suite[] = [
   asProgram('files in Node', process.execPath, []),
   asProgram('files in Node with permissions', process.execPath, [

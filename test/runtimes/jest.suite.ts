@@ -1,4 +1,4 @@
-// Jest with CommonJS and no configuration: a test as docs/testing.md tells it, and a wait that nobody ends.
+// Jest with CommonJS and no configuration: the test in docs/testing.md, and a wait that never ends.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -6,8 +6,8 @@ import { type Context, execute, type Suite, tool } from './suite.js';
 
 const NODE = fileURLToPath(new URL('../../node_modules/.bin/node', import.meta.url));
 
-/** How long a test may take that creates a job and waits for it. */
-const LONGEST_MS = 200;
+/** Maximum duration of a test that creates a job and waits for it. */
+const MAX_MS = 200;
 const REPEATS = 8;
 
 const VIDEO = `
@@ -42,15 +42,14 @@ async function inJest({ project }: Context): Promise<void> {
   const again = Array.from({ length: REPEATS }, () => body.join(''));
   writeFileSync(join(app, 'guide.test.js'), head + again.join(''));
   writeFileSync(join(app, 'pending.test.js'), PENDING);
-  // Ends by itself: there is no --forceExit, and a process that hangs is killed by `execute`.
-  const told = await execute(NODE, [tool('jest'), '--ci', '--json', '--rootDir', app], app);
-  const report = JSON.parse(told) as Report;
+  // Must exit without --forceExit. `execute` kills a process that hangs.
+  const reported = await execute(NODE, [tool('jest'), '--ci', '--json', '--rootDir', app], app);
+  const report = JSON.parse(reported) as Report;
   const tests = report.testResults.flatMap(({ assertionResults }) => assertionResults);
-  if (!report.success || tests.length !== REPEATS + 1) throw new Error(told);
-  // The fastest one: the machine may be busy, and the wait itself is what counts.
+  if (!report.success || tests.length !== REPEATS + 1) throw new Error(reported);
+  // Uses the fastest test, because the machine may be busy.
   const fastest = Math.min(...tests.filter(({ title }) => title === 'a video is made').map(({ duration }) => duration));
-  if (!(fastest <= LONGEST_MS)) throw new Error(`the fastest test took ${fastest} ms`);
+  if (!(fastest <= MAX_MS)) throw new Error(`the fastest test took ${fastest} ms`);
 }
 
-/** The runner that most CommonJS projects have. */
 export const suites: Suite[] = [{ name: 'Jest, CommonJS', run: inJest }];

@@ -1,4 +1,4 @@
-// Next.js apps, built offline, started and called: the examples, one with the scenario in a Node route and in an edge route.
+// Builds Next.js apps offline and calls them: the examples, with the scenario in a Node route and in an edge route.
 import { spawn } from 'node:child_process';
 import { cpSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -14,7 +14,7 @@ const EXAMPLE = fileURLToPath(new URL('../../examples/nextjs/', import.meta.url)
 const GALLERY = fileURLToPath(new URL('../../examples/gallery/', import.meta.url));
 const NODE = fileURLToPath(new URL('../../node_modules/.bin/node', import.meta.url));
 
-/** Copied, because the bundler does not follow links out of the app. */
+/** Copies packages, because the bundler doesn't follow links out of the app. */
 function copyPackages(project: string, app: string): void {
   const packages = {
     [join(project, 'node_modules')]: ['gen-client', 'ky', 'p-retry', 'is-network-error', 'zod'],
@@ -30,8 +30,8 @@ function copyPackages(project: string, app: string): void {
 }
 
 /**
- * The example as it is, with the scenario beside it in a Node route and in an edge route: built without a variable, then a video
- * from its form to its player, as a browser would ask.
+ * Builds the example without environment variables, with the scenario in a Node route and in an edge route, and creates a
+ * video from the form to the player like a browser.
  */
 async function theExample({ project, service }: Context): Promise<void> {
   const app = join(project, 'next-example');
@@ -50,8 +50,8 @@ async function theExample({ project, service }: Context): Promise<void> {
     mkdirSync(dirname(join(app, 'app', name)), { recursive: true });
     writeFileSync(join(app, 'app', name), text);
   }
-  const told = await execute(NODE, [join(app, 'node_modules/next/dist/bin/next'), 'build'], app);
-  const warnings = told
+  const reported = await execute(NODE, [join(app, 'node_modules/next/dist/bin/next'), 'build'], app);
+  const warnings = reported
     .split('\n')
     .filter((line) => /gen-client|Critical dependency|Module not found/i.test(line) && !line.includes('/api/'));
   if (warnings.length > 0) throw new Error(warnings.join('\n'));
@@ -83,7 +83,7 @@ async function theExample({ project, service }: Context): Promise<void> {
   }
 }
 
-/** A sandbox of the installed package. */
+/** Creates a sandbox from the installed package. */
 async function sandboxOf(project: string, options: SandboxOptions): Promise<Sandbox> {
   const entry = pathToFileURL(join(project, 'node_modules/gen-client/dist/sandbox.js')).href;
   return ((await import(entry)) as typeof import('gen-client/sandbox')).createSandbox(options);
@@ -105,9 +105,9 @@ async function watchVideo(url: string): Promise<void> {
     if (!['processing', 'completed'].includes(status)) throw new Error(`the video is ${status}`);
   }
   const part = await fetch(`${url}/api/files/${id}`, { headers: { ...headers, range: 'bytes=4-7' } });
-  equal('a part of the file', part.status, 206);
+  equal('a range of the file', part.status, 206);
   equal('its bytes', await part.text(), 'ftyp');
-  equal('the file of somebody else', (await fetch(`${url}/api/files/${id}`)).status, 404);
+  equal("another user's file", (await fetch(`${url}/api/files/${id}`)).status, 404);
   const forged = await fetch(`${url}/api/webhooks`, { method: 'POST', body: '{}' });
   equal('a forged webhook', forged.status, 400);
 }
@@ -122,7 +122,7 @@ interface Served {
   readonly env?: Readonly<Record<string, string>>;
 }
 
-/** Serves the built app for as long as `use` takes. */
+/** Serves the built app during `use`. */
 async function whileServed({ app, port, env }: Served, use: (url: string) => Promise<void>): Promise<void> {
   const server = spawn(
     NODE,
@@ -144,7 +144,7 @@ async function whileServed({ app, port, env }: Served, use: (url: string) => Pro
   }
 }
 
-/** A page that renders `gen.watch(ticket)` on the server, and a route that returns what the server has of it. */
+/** A page that renders `gen.watch(ticket)` on the server, and a route that returns the server's resources. */
 const WATCHED = {
   'watched/page.tsx': `'use client';
     import { createGenPage } from 'gen-client/page';
@@ -168,7 +168,7 @@ const WATCHED = {
     }`,
 };
 
-/** The gallery as a person uses it in Chromium, over HTTP/1.1, and what its server retains. */
+/** Uses the gallery in Chromium over HTTP/1.1, and checks what its server retains. */
 async function theGallery({ project }: Context): Promise<void> {
   const app = join(project, 'next-gallery');
   cpSync(GALLERY, app, { recursive: true });
@@ -195,7 +195,7 @@ async function theGallery({ project }: Context): Promise<void> {
   }
 }
 
-/** An upload of 20 MB, a video, reloads, the player; and one job in the end. */
+/** Uploads 20 MB, creates a video, reloads, and plays it. Only one job may exist. */
 async function uploadOverReloads(browser: Browser, url: string, sandbox: Sandbox): Promise<void> {
   const context = await browser.newContext({});
   const page = await context.newPage();
@@ -218,7 +218,7 @@ async function uploadOverReloads(browser: Browser, url: string, sandbox: Sandbox
   await context.close();
 }
 
-/** Six runs of another visitor in two tabs: another request takes less than a second. */
+/** Starts six runs of another visitor in two tabs. Another request must take less than a second. */
 async function sixRuns(browser: Browser, url: string, sandbox: Sandbox): Promise<void> {
   const before = sandbox.jobs.length;
   const context = await browser.newContext({});
@@ -244,7 +244,7 @@ async function sixRuns(browser: Browser, url: string, sandbox: Sandbox): Promise
   await context.close();
 }
 
-/** 1,000 renders of a watched ticket leave no timer, and little memory. */
+/** Checks that 1,000 renders of a watched ticket leave no timer and little memory. */
 async function serverAfterRenders(url: string): Promise<void> {
   const server = async () => (await (await fetch(`${url}/api/server`)).json()) as { timers: number; heapBytes: number };
   const render = async (times: number) => {
@@ -264,8 +264,8 @@ async function serverAfterRenders(url: string): Promise<void> {
 }
 
 /**
- * The picture of the guide, and in another folder than `docs` the gallery at two widths and in two color schemes:
- * `PICTURES=docs npm run test:runtimes gallery`.
+ * Captures the guide's picture with `PICTURES=docs npm run test:runtimes gallery`. With another folder, captures the gallery
+ * at two widths and in two color schemes.
  */
 async function takePictures(
   browser: Browser,
@@ -303,7 +303,7 @@ const untilText = (text: string) => `new Promise((resolve) => {
   look();
 })`;
 
-/** Writes a prompt and chooses a picture of 20 MB. */
+/** Fills in a prompt and chooses a 20 MB image. */
 const FILL_FORM = `(async () => {
   const canvas = Object.assign(document.createElement('canvas'), { width: 400, height: 300 });
   const png = await new Promise((resolve) => canvas.toBlob(resolve, 'image/png'));
@@ -312,11 +312,11 @@ const FILL_FORM = `(async () => {
   document.querySelector('[name=image]').files = files.files;
   document.querySelector('[name=prompt]').value = 'a fox at dawn';
 })()`;
-/** The page keeps a run before it sends it. */
+/** Resolves when the page has stored its run, before sending it. */
 const UNTIL_KEPT = `(async () => {
   while (sessionStorage.length === 0) await new Promise((resolve) => setTimeout(resolve, 20));
 })()`;
-/** The video is there, and can be sought. */
+/** Resolves when the video is loaded and seekable. */
 const UNTIL_SOUGHT = `new Promise((resolve, reject) => {
   const look = () => {
     const video = document.querySelector('video');
@@ -329,7 +329,6 @@ const UNTIL_SOUGHT = `new Promise((resolve, reject) => {
   look();
 })`;
 
-/** The framework that the webhooks' and the clients' routes most often live in. */
 export const suites: Suite[] = [
   { name: 'Next.js, the example, with Node and edge routes', run: theExample },
   { name: 'Next.js, the gallery, in Chromium', run: theGallery },

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const HERE = fileURLToPath(new URL('.', import.meta.url));
 
-/** The programs of Node. Node 24 is the repository's own; the others are installed beside this file, for Linux. */
+/** The Node executables. Node 24 is the repository's. The others are installed next to this file, for Linux. */
 export const NODES: Readonly<Record<string, string>> = {
   'Node 22': join(HERE, 'node_modules/node-22-linux-x64/bin/node'),
   'Node 24': join(ROOT, 'node_modules/.bin/node'),

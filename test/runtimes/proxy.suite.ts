@@ -1,4 +1,4 @@
-// The proxy of pages in a Worker: an honest page from its upload to its file, and hostile requests. The service is on Node.
+// The proxy in a Worker: a normal page from the upload to the file, and hostile requests. The service runs on Node.
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { inWorkerd, type Worker } from './bundle.js';
@@ -22,7 +22,7 @@ const proxy = createGenProxy({
 });
 export default { fetch: (request) => proxy(request) };`;
 
-/** Requests as the page of a user sends them. */
+/** Sends requests like a user's page. */
 class Page {
   readonly #worker: Worker;
   readonly #user: string | null;
@@ -80,13 +80,13 @@ async function asWorker({ project }: Context): Promise<void> {
   }
 }
 
-/** Uploads a picture, creates an image, follows it in two tabs, and reads a part of its file. Its ticket. */
+/** Uploads an image, creates an image, follows it in two tabs, and reads a range of its file. Returns its ticket. */
 async function anHonestPage(page: Page): Promise<string> {
-  const begun = await page.post('upload', { name: 'fox.png', type: 'image/png', size: PNG.length });
-  equal('the upload', begun.status, 200);
-  const put = { 'x-gen-ticket': String(begun.body.put) };
+  const started = await page.post('upload', { name: 'fox.png', type: 'image/png', size: PNG.length });
+  equal('the upload', started.status, 200);
+  const put = { 'x-gen-ticket': String(started.body.put) };
   equal('the bytes', (await page.post('bytes', PNG, put)).status, 200);
-  const ended = await page.post('uploaded', { put: begun.body.put });
+  const ended = await page.post('uploaded', { put: started.body.put });
   equal('the finished upload', ended.status, 200);
   const ask = { key: `${KEY}1`, input: { prompt: 'a fox', reference_upload_ids: [ended.body.upload] } };
   // A double click.
@@ -101,7 +101,7 @@ async function anHonestPage(page: Page): Promise<string> {
   return String(created.body.ticket);
 }
 
-/** Asks for progress until the job has ended, as the page does. */
+/** Polls until the job has ended, like the page. */
 async function watched(page: Page, { ticket, ...first }: Answer['body']): Promise<Answer['body']> {
   let response: Answer['body'] = first;
   while (response.phase === 'waiting') {
@@ -112,7 +112,7 @@ async function watched(page: Page, { ticket, ...first }: Answer['body']): Promis
   return response;
 }
 
-/** What a watch says of its only job. */
+/** Returns the only job of a watch response. */
 function jobOf({ body }: Answer): Answer['body'] {
   return (body.jobs as readonly (Answer['body'] | null)[])[0] ?? {};
 }
@@ -123,7 +123,7 @@ interface Hostile {
   readonly ticket: string;
 }
 
-/** What hangs on the runtime: its headers, its HMAC and its streams. test/proxy/attacks.test.ts has all that a page can try. */
+/** Attacks that depend on the runtime's headers, HMAC, and streams. For all others, see test/proxy/attacks.test.ts. */
 async function hostileRequests({ ann, nobody, ticket }: Hostile): Promise<void> {
   const ask = { key: `${KEY}2`, input: { prompt: 'a fox' } };
   const foreign = { 'sec-fetch-site': 'cross-site', origin: 'https://evil.test' };
@@ -138,11 +138,11 @@ async function hostileRequests({ ann, nobody, ticket }: Hostile): Promise<void> 
     equal('a forged ticket', jobOf(await ann.post('watch', { jobs: [{ ticket: wrong }] })).code, 'not_found');
 }
 
-/** The ticket for another job, under its old signature. */
+/** Returns the ticket for another job, with its old signature. */
 function rewritten(ticket: string): string {
   const [text = '', signature] = ticket.split('.');
   const content = JSON.parse(Buffer.from(text, 'base64url').toString());
-  if (!String(content.id).startsWith('job_')) throw new Error(`the ticket names no job: ${JSON.stringify(content)}`);
+  if (!String(content.id).startsWith('job_')) throw new Error(`the ticket has no job: ${JSON.stringify(content)}`);
   const changed = JSON.stringify({ ...content, id: 'job_of_somebody_else' });
   return `${Buffer.from(changed).toString('base64url')}.${signature}`;
 }
@@ -151,10 +151,9 @@ function equal(what: string, seen: unknown, wanted: unknown): void {
   if (seen !== wanted) throw new Error(`${what}: ${String(seen)} instead of ${String(wanted)}`);
 }
 
-/** A picture of one pixel. */
+/** A PNG of one pixel. */
 const PNG = new Uint8Array(
   Buffer.from('iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY42YAAAAASUVORK5CYII=', 'base64'),
 );
 
-/** The proxy where requests share nothing. */
 export const suites: Suite[] = [{ name: 'workerd, the proxy of pages', run: asWorker }];

@@ -1,4 +1,4 @@
-// The receivers of examples/receivers that need a runtime of their own, with the sandbox delivering over HTTP.
+// The receivers of examples/receivers that need other runtimes, with deliveries from the sandbox over HTTP.
 import { copyFileSync, existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
@@ -12,7 +12,7 @@ import { type Context, type Suite, tool } from './suite.js';
 const EXAMPLES = fileURLToPath(new URL('../../examples/receivers/', import.meta.url));
 const DENO = '--no-remote --cached-only --allow-net --allow-env --allow-read --node-modules-dir=manual'.split(' ');
 
-/** Puts an example beside the installed tarball; its name there. */
+/** Copies an example next to the installed tarball, and returns its name. */
 function place(project: string, example: string): string {
   copyFileSync(join(EXAMPLES, example), join(project, example));
   return example;
@@ -39,7 +39,6 @@ async function asWorker({ project }: Context): Promise<void> {
 
 const absent = (name: string) => (existsSync(tool(name)) ? undefined : `${name} is not installed`);
 
-/** The receivers of Bun, Deno and Cloudflare. */
 export const suites: Suite[] = [
   { name: 'receiver in Bun', missing: absent('bun'), run: asProgram('bun.ts', tool('bun')) },
   { name: 'receiver in Deno', missing: absent('deno'), run: asProgram('deno.ts', tool('deno'), 'run', ...DENO) },

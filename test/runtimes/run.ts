@@ -68,12 +68,12 @@ async function attempt(suite: Suite): Promise<string | undefined> {
     service.settle();
     return undefined;
   } catch (error) {
-    let told = inspect(error);
+    let reported = inspect(error);
     try {
       service.settle();
-    } catch (wrongs) {
-      told += `\nthe service saw: ${wrongs}`;
+    } catch (problems) {
+      reported += `\nthe service saw: ${problems}`;
     }
-    return told;
+    return reported;
   }
 }

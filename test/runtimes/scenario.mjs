@@ -1,4 +1,4 @@
-// The same scenario in every runtime: plain JavaScript without a build, and without the API of any runtime.
+// The same scenario in every runtime: plain JavaScript without a build step and without runtime-specific APIs.
 import {
   APIError,
   ConnectionError,
@@ -26,7 +26,7 @@ export async function runScenario({ baseUrl, apiKey, webhook, wire, away }) {
       const seen = [];
       const done = await client.waitForJob(job, { pollIntervalMs: 20, onUpdate: ({ status }) => seen.push(status) });
       equal(done.status, 'completed', 'status');
-      equal(seen.at(-1), 'completed', 'the last state told');
+      equal(seen.at(-1), 'completed', 'the last reported status');
     },
     async upload() {
       const bytes = new Uint8Array(300_000);
@@ -40,10 +40,10 @@ export async function runScenario({ baseUrl, apiKey, webhook, wire, away }) {
         },
       });
       equal(upload.upload_id, 'upl_1', 'upload_id');
-      equal(sent, bytes.length, 'bytes told by onProgress');
+      equal(sent, bytes.length, 'bytes reported by onProgress');
     },
     async 'output through a redirect'() {
-      // A page can't see a redirect's target, and older browsers would send the key to it, so the client rejects it there.
+      // A page can't see a redirect's target, and older browsers would send the key to it, so the client rejects it in browsers.
       if (browser) equal(APIError.isInstance(await caught(client.jobs.output(job))), true, 'a refusal');
       const response = await client.jobs.output(browser ? 'job_direct' : job);
       equal(await response.text(), 'the finished file', 'body');
@@ -69,7 +69,7 @@ export async function runScenario({ baseUrl, apiKey, webhook, wire, away }) {
       equal(error.code, 'job_not_found', 'code');
       equal(JSON.stringify(error).includes(apiKey), false, 'the key in the error');
     },
-    async 'a service that is away uses none of a budget'() {
+    async 'an unavailable service uses no budget'() {
       // Pages and Workers don't expose why a connection failed.
       if (away === undefined) return;
       const budget = createBudget({ maxTokens: 100, per: 'day' });

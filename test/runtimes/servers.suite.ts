@@ -1,4 +1,4 @@
-// Node 22, 24 and 26, Bun and Deno: the scenario as it stands, in a process of the runtime.
+// The scenario in processes of Node 22, 24, and 26, Bun, and Deno.
 import { existsSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
@@ -8,7 +8,7 @@ import { type Context, execute, judge, type Step, type Suite, tool } from './sui
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 
-/** Runs the scenario in a program that takes a file, and judges what it prints. */
+/** Runs the scenario as a file of this program, and checks its output. */
 async function inProcess({ project, service }: Context, program: string, ...args: readonly string[]): Promise<void> {
   const config = JSON.stringify({ ...service.config, away: `http://127.0.0.1:${await closedPort()}` });
   writeFileSync(
@@ -19,7 +19,7 @@ async function inProcess({ project, service }: Context, program: string, ...args
   judge(JSON.parse(printed.trim().split('\n').at(-1) ?? '[]') as Step[]);
 }
 
-/** A port on which nobody listens. */
+/** Returns an unused port. */
 function closedPort(): Promise<number> {
   const server = createServer();
   return new Promise((resolve) => {
@@ -30,7 +30,7 @@ function closedPort(): Promise<number> {
   });
 }
 
-/** The same through `require`: the CommonJS build has ky and p-retry inside, so it opens on every Node 22. */
+/** Runs the scenario with `require`. The CommonJS build bundles ky and p-retry, so it loads on every Node 22. */
 async function byRequire({ project, service }: Context, program: string): Promise<void> {
   const config = JSON.stringify(service.config);
   writeFileSync(
@@ -40,7 +40,7 @@ async function byRequire({ project, service }: Context, program: string): Promis
      const { baseUrl, apiKey } = ${config};
      new GenClient({ baseUrl, apiKey }).videos.create({ prompt: 'a fox' }).then(({ job }) => console.log(job.id));\n`,
   );
-  // Without the flag, Node 22 before 22.12: there `require` of an ES module throws.
+  // Simulates Node 22 before 22.12, where `require` of an ES module throws.
   const printed = await execute(program, ['--no-experimental-require-module', 'main.cjs'], project);
   if (printed.trim() !== 'job_1') throw new Error(`printed ${printed}`);
 }
@@ -48,7 +48,6 @@ async function byRequire({ project, service }: Context, program: string): Promis
 const absent = (program: string) =>
   existsSync(program) ? undefined : `${program.slice(ROOT.length)} is not installed`;
 
-/** All server runtimes. */
 export const suites: Suite[] = [
   ...Object.entries(NODES).flatMap(([name, program]): Suite[] => [
     { name, missing: absent(program), run: (context) => inProcess(context, program) },

@@ -1,4 +1,4 @@
-// The service as the scenario needs it, written from the documentation and sharing no code with the client or the sandbox.
+// The scenario's service, written according to the documentation without code of the client or the sandbox.
 import { createHash, createHmac } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
@@ -6,12 +6,12 @@ import type { AddressInfo } from 'node:net';
 import { completedEvent } from '../support/completed-event.js';
 import type { ScenarioConfig } from './suite.js';
 
-/** The loopback service, and the storage on an origin of its own that uploads and outputs are redirected to. */
+/** The loopback service, and the storage on another origin for uploads and outputs. */
 export interface Service {
   readonly config: ScenarioConfig;
   /** Serves a file from the service's origin, for a page in a browser. */
   publish(path: string, type: string, content: string | Uint8Array): void;
-  /** Forgets the last run; throws what went wrong on the service's side of it. */
+  /** Resets the service. Throws if it detected problems in the last run. */
   settle(): void;
   close(): void;
 }
@@ -25,10 +25,10 @@ interface State {
   creates: string[];
   polls: number;
   upload: { size: number; digest: string } | undefined;
-  wrongs: string[];
+  problems: string[];
 }
 
-/** Starts service and storage on two ports, which makes them two origins. */
+/** Starts the service and the storage on two ports, and so on two origins. */
 export async function startService(): Promise<Service> {
   let state: State = fresh();
   const pages = new Map<string, { type: string; content: string | Uint8Array }>();
@@ -41,15 +41,15 @@ export async function startService(): Promise<Service> {
   });
   const baseUrl = await listen(api);
   return {
-    // Signed when it is asked for: a run of all suites takes longer than a webhook is valid.
+    // Signed on access, because a run of all suites takes longer than a webhook is valid.
     get config() {
       return { baseUrl, apiKey: API_KEY, webhook: signedWebhook(baseUrl), wire: WIRE };
     },
     publish: (path, type, content) => void pages.set(path, { type, content }),
     settle() {
-      const { wrongs } = state;
+      const { problems } = state;
       state = fresh();
-      if (wrongs.length > 0) throw new Error(wrongs.join('\n'));
+      if (problems.length > 0) throw new Error(problems.join('\n'));
     },
     close() {
       for (const server of [api, storage]) {
@@ -61,7 +61,7 @@ export async function startService(): Promise<Service> {
 }
 
 function fresh(): State {
-  return { creates: [], polls: 0, upload: undefined, wrongs: [] };
+  return { creates: [], polls: 0, upload: undefined, problems: [] };
 }
 
 interface Place {
@@ -103,7 +103,7 @@ async function serveApi(
   if (route === 'POST /v1/uploads') {
     const { file_size, mime_type, file_name } = JSON.parse(body.toString()) as Record<string, unknown>;
     if (file_size !== 300_000 || mime_type !== 'image/png' || file_name !== 'fox.png')
-      state.wrongs.push(`upload asked as ${body}`);
+      state.problems.push(`upload asked as ${body}`);
     return answer(200, {
       success: true,
       data: {
@@ -115,7 +115,7 @@ async function serveApi(
   }
   if (route === 'POST /v1/uploads/complete') {
     if (state.upload?.size !== 300_000 || state.upload.digest !== expectedDigest())
-      state.wrongs.push('the upload did not arrive as it was');
+      state.problems.push('the upload did not arrive as it was');
     return answer(200, { success: true, data: { upload_id: 'upl_1', status: 'ready' } });
   }
   answer(404, { success: false, error: { code: 'job_not_found', message: 'No such job.' } });
@@ -139,11 +139,11 @@ async function serveStorage(request: IncomingMessage, response: ServerResponse, 
   };
   const body = await bodyOf(request);
   if (request.method === 'OPTIONS') return void response.writeHead(204, open).end();
-  if (request.headers.authorization !== undefined) state.wrongs.push(`storage was shown the key at ${request.url}`);
+  if (request.headers.authorization !== undefined) state.problems.push(`storage was shown the key at ${request.url}`);
   if (request.method === 'PUT') {
     if (request.headers['content-length'] !== '300000')
-      state.wrongs.push(`content-length ${request.headers['content-length']}`);
-    if (request.headers['x-signed'] !== 's') state.wrongs.push('a signed header did not come along');
+      state.problems.push(`content-length ${request.headers['content-length']}`);
+    if (request.headers['x-signed'] !== 's') state.problems.push('a signed header did not come along');
     state.upload = { size: body.length, digest: digestOf(body) };
     return void response.writeHead(200, open).end();
   }

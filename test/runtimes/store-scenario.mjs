@@ -1,5 +1,5 @@
-// A file store that two processes of one runtime share, and a lease that ends with its process. Plain JavaScript: it runs as it
-// stands in Node, Bun, and Deno. `fork` starts this scenario once more, as the second process or thread.
+// A file store shared by two processes of one runtime, and a lease that ends with its process. Plain JavaScript that runs in
+// Node, Bun, and Deno. `fork` starts this scenario again, as the second process or thread.
 const EACH = 40;
 
 export async function storeScenario({ fileStore, path, role, fork }) {
@@ -21,7 +21,7 @@ export async function storeScenario({ fileStore, path, role, fork }) {
   await step(steps, 'the lease of a running process is held', async () => {
     if (!leases.isHeld(await second.own)) throw new Error('free');
   });
-  await step(steps, 'the lease of a killed process is free at once', async () => {
+  await step(steps, "a killed process's lease is free immediately", async () => {
     await second.kill();
     if (leases.isHeld(await second.own)) throw new Error('held');
   });

@@ -1,4 +1,4 @@
-// One file store shared by two processes, or by a process and its worker thread, in each runtime with files.
+// A file store shared by two processes, or by a process and its worker thread, in each runtime with files.
 import { copyFileSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -32,7 +32,7 @@ const AS_THREAD = `
   const role = isMainThread ? 'first' : 'second';
   const tell = (told) => (isMainThread ? console.log(JSON.stringify(told)) : parentPort.postMessage(told));`;
 
-/** Runs the scenario as a program of a project, and checks its steps. */
+/** Runs the scenario as a program, and checks its steps. */
 async function share(
   project: string,
   starter: string,
@@ -76,7 +76,6 @@ const PERMISSIONS = [
 ];
 const DENO = ['run', '--allow-all', '--quiet'];
 
-/** A file store, runtime by runtime. */
 export const suites: Suite[] = [
   ...Object.entries(NODES).flatMap(([name, program]) => [
     shared(name, program),

@@ -4,23 +4,23 @@ import { createRequire } from 'node:module';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import type { Service } from './service.js';
 
-/** One runtime or bundler with the packed tarball in it. Resolves when all is well, throws with what is not. */
+/** A test of the packed tarball in one runtime or bundler. `run` rejects on failure. */
 export interface Suite {
   readonly name: string;
   run(context: Context): Promise<void>;
-  /** Why it cannot run here; a reason fails the run in CI and is printed elsewhere. */
+  /** Why it can't run. A reason fails the run in CI, and is printed elsewhere. */
   readonly missing?: string | undefined;
 }
 
 /** The input of every suite. */
 export interface Context {
-  /** A project with the packed tarball installed, and this folder's scenario beside it. */
+  /** A project with the packed tarball and this folder's scenario. */
   readonly project: string;
-  /** The loopback service that the scenario talks to. */
+  /** The scenario's loopback service. */
   readonly service: Service;
 }
 
-/** What the scenario is told: where the service is, and a webhook that was signed there. */
+/** The scenario's input: the service's URL and a signed webhook. */
 export interface ScenarioConfig {
   readonly baseUrl: string;
   readonly apiKey: string;
@@ -33,7 +33,7 @@ export interface ScenarioConfig {
   readonly wire: readonly object[];
 }
 
-/** How one step of the scenario went. */
+/** A step's result. */
 export interface Step {
   readonly name: string;
   readonly error?: string;
@@ -42,12 +42,12 @@ export interface Step {
 const HERE = fileURLToPath(new URL('.', import.meta.url));
 const require = createRequire(import.meta.url);
 
-/** Loads a package of test/runtimes; the caller says which part of its shape it uses. */
+/** Loads a package of test/runtimes. The caller declares the types that it uses. */
 export async function need<T>(name: string): Promise<T> {
   return (await import(pathToFileURL(require.resolve(name)).href)) as T;
 }
 
-/** A program in test/runtimes/node_modules/.bin. */
+/** Returns the path of a program in test/runtimes/node_modules/.bin. */
 export function tool(name: string): string {
   return `${HERE}node_modules/.bin/${name}`;
 }
@@ -67,7 +67,7 @@ export function execute(
   });
 }
 
-/** Throws when a step failed, or when the scenario did not come to its end. */
+/** Throws if a step failed or the scenario didn't finish. */
 export function judge(steps: readonly Step[]): void {
   const failed = steps.filter((step) => step.error !== undefined);
   if (failed.length > 0) throw new Error(failed.map(({ name, error }) => `${name}: ${error}`).join('\n'));

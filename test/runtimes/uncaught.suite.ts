@@ -1,4 +1,4 @@
-// The output of a script without a catch: the message and readable frames, in each Node and module system.
+// The output of a script without a catch includes the message and readable frames, in each Node and module system.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { existsSync, writeFileSync } from 'node:fs';
@@ -7,10 +7,10 @@ import { NODES } from './nodes.js';
 import type { Context, Suite } from './suite.js';
 
 const MOST_BYTES = 2048;
-/** Node prints what fetch failed with, too. */
+/** Includes fetch's cause. */
 const MOST_BYTES_WITH_CAUSE = 3072;
 
-/** A typo of each kind, with words of the message that has to be seen. */
+/** One mistake of each kind, with words of the expected message. */
 const SCRIPTS: readonly (readonly [script: string, words: string])[] = [
   ["await client.videos.createAndWait({ prompt: 'a fox', duration: 7, model: 'svc-video-fast' });", 'duration'],
   ["await client.videos.create({ prompt: 'a fox' }, { timeoutMS: 5 });", 'timeoutMs'],

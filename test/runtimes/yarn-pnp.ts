@@ -1,10 +1,10 @@
-// An app in which Yarn has installed the packed tarball. Yarn PnP puts a file system of its own in the place of Node's.
+// An app in which Yarn has installed the packed tarball. Yarn PnP replaces Node's file system.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { execute, tool } from './suite.js';
 
-/** Runs Node in the app, and returns what it has printed. */
+/** Runs Node in the app, and returns its output. */
 type RunNode = (args: readonly string[]) => Promise<string>;
 
 export async function inPnpApp(project: string, use: (app: string, runNode: RunNode) => Promise<void>): Promise<void> {

@@ -13,7 +13,7 @@ const serve = (fetch: (request: Request) => Response | Promise<Response>, option
 it('responds, resets, survives an error, reports a port in use, and drains on close', async () => {
   let slowBegan = () => {};
   let endSlow = () => {};
-  const began = new Promise<void>((resolve) => {
+  const startMs = new Promise<void>((resolve) => {
     slowBegan = resolve;
   });
   const ended = new Promise<void>((resolve) => {
@@ -39,7 +39,7 @@ it('responds, resets, survives an error, reports a port in use, and drains on cl
   const taken = new GenError(`Port ${port} on 127.0.0.1 is in use. Pass another port, or 0 for any free port.`);
   await expect(serve(response, { port: Number(port) })).rejects.toThrow(taken);
   const slow = fetch(`${url}/slow`, { method: 'POST', body: 'drained' });
-  await began;
+  await startMs;
   const started = performance.now();
   const closed = close();
   endSlow();

@@ -28,9 +28,9 @@ describe('on a manual clock', () => {
   test("clients' timers and jobs' events run in chronological order", async () => {
     const { opened, clock } = start({ clock: 'manual', jobDurationMs: 3000 });
     const { service } = opened;
-    const begun = service.now();
+    const startMs = service.now();
     const order: string[] = [];
-    const note = (what: string) => order.push(`${what} at ${service.now() - begun}: ${service.jobs[0]?.status}`);
+    const note = (what: string) => order.push(`${what} at ${service.now() - startMs}: ${service.jobs[0]?.status}`);
     await start({ clock: 'manual' }).post('/v1/videos', { prompt: 'another sandbox' });
     await service.fetch(`${service.baseUrl}/v1/videos`, {
       method: 'POST',
@@ -55,7 +55,7 @@ describe('on a manual clock', () => {
       'before at 2999: processing',
       'together at 3000: completed',
     ]);
-    expect(service.now() - begun).toBe(4000);
+    expect(service.now() - startMs).toBe(4000);
     await service.advance(1000);
     expect(order.at(-1)).toBe('late at 5000: completed');
   });

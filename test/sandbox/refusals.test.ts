@@ -51,7 +51,7 @@ const withTheirs =
   async (client) =>
     send(client, await client.as(client.sandbox.createKey({ account: 'other' })).upload(type));
 
-const REFUSED: Readonly<Record<string, readonly TestRequest[]>> = {
+const REJECTED: Readonly<Record<string, readonly TestRequest[]>> = {
   invalid_api_key: endpoints
     .filter((row) => !row.public && row.method !== 'HEAD')
     .map(
@@ -247,13 +247,13 @@ const send = (request: TestRequest, client: PlainClient) =>
 
 const OWN: Readonly<Record<string, number>> = { invalid_request: 400, not_found: 404 };
 
-test.each(Object.entries(REFUSED))('%s', async (code, requests) => {
+test.each(Object.entries(REJECTED))('%s', async (code, requests) => {
   const status = requestErrors.find((row) => row.code === code)?.status ?? OWN[code];
   for (const request of requests) {
     const client = setUp();
     const response = await send(request, client);
-    const said = { success: false, error: { code, message: expect.any(String) } };
-    expect([response.status, response.body], JSON.stringify(request)).toMatchObject([status, said]);
+    const expected = { success: false, error: { code, message: expect.any(String) } };
+    expect([response.status, response.body], JSON.stringify(request)).toMatchObject([status, expected]);
     // Nothing is billed. Only this one creates a job first.
     if (code !== 'upload_in_use') expect(client.sandbox.ledger().entries).toHaveLength(1);
   }
@@ -261,12 +261,12 @@ test.each(Object.entries(REFUSED))('%s', async (code, requests) => {
 
 test('every documented request error has a test request', () => {
   const own = Object.keys(OWN);
-  expect(Object.keys(REFUSED).sort()).toEqual([...requestErrors.map(({ code }) => code), ...own].sort());
+  expect(Object.keys(REJECTED).sort()).toEqual([...requestErrors.map(({ code }) => code), ...own].sort());
 });
 
 test('an error includes the details that its caller needs, such as retry_after', async () => {
   const of = async (code: string) => {
-    const [request] = REFUSED[code] ?? [];
+    const [request] = REJECTED[code] ?? [];
     if (typeof request !== 'function') throw new Error(code);
     return request(setUp());
   };

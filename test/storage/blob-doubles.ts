@@ -54,13 +54,13 @@ export const vercelBlobDouble = () =>
       const name = url.searchParams.get('url') ?? '';
       const object = objects.get(name);
       if (object === undefined) return missing;
-      const told = {
+      const reported = {
         url: `https://blob.test/${name}`,
         pathname: name,
         uploadedAt: new Date().toISOString(),
         etag: '"1"',
       };
-      return [200, { ...told, size: object.bytes.length, contentType: object.headers['x-content-type'] }];
+      return [200, { ...reported, size: object.bytes.length, contentType: object.headers['x-content-type'] }];
     }
     const name = url.searchParams.get('pathname') ?? '';
     puts.push(name);

@@ -61,9 +61,9 @@ describe.skipIf(!hasChromium)('a video in Chromium', () => {
     const page = await context.newPage();
     // The handler's own responses are sandboxed, so a video opened directly doesn't autoplay.
     await page.goto(new URL('/app', url).href);
-    const told = await page.evaluate<{ duration: number; at: number; width: number; seekable: number }>(PLAY(url));
+    const reported = await page.evaluate<{ duration: number; at: number; width: number; seekable: number }>(PLAY(url));
     await context.close();
-    return told;
+    return reported;
   };
   const ranges = () => sandbox.requests.filter(({ path, method }) => /output/.test(path) && method === 'GET');
 
@@ -77,11 +77,11 @@ describe.skipIf(!hasChromium)('a video in Chromium', () => {
     await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
     closing.push(() => new Promise((done) => server.close(done)));
     sandbox.faults.add({ match: { path: `/v1/jobs/${jobId}/output` }, truncate: true, times: 2 });
-    const told = await play(`http://127.0.0.1:${(server.address() as AddressInfo).port}/files/${jobId}`);
-    expect(told.duration).toBeCloseTo(5, 0);
-    expect(told.at).toBeCloseTo(told.duration - 0.5, 1);
-    expect(told.seekable).toBeCloseTo(told.duration, 1);
-    expect(told.width).toBeGreaterThan(0);
+    const reported = await play(`http://127.0.0.1:${(server.address() as AddressInfo).port}/files/${jobId}`);
+    expect(reported.duration).toBeCloseTo(5, 0);
+    expect(reported.at).toBeCloseTo(reported.duration - 0.5, 1);
+    expect(reported.seekable).toBeCloseTo(reported.duration, 1);
+    expect(reported.width).toBeGreaterThan(0);
     expect(ranges().length).toBeGreaterThan(0);
   });
 
@@ -96,8 +96,8 @@ describe.skipIf(!hasChromium)('a video in Chromium', () => {
       } };`;
     const worker: TestWorker = await startWorker(program, { KEY: sandbox.apiKey, BASE_URL: baseUrl, JOB: jobId });
     closing.push(() => worker.dispose());
-    const told = await play(`${(await worker.ready).href}files/${jobId}`);
-    expect(told.at).toBeCloseTo(told.duration - 0.5, 1);
-    expect(told.seekable).toBeCloseTo(told.duration, 1);
+    const reported = await play(`${(await worker.ready).href}files/${jobId}`);
+    expect(reported.at).toBeCloseTo(reported.duration - 0.5, 1);
+    expect(reported.seekable).toBeCloseTo(reported.duration, 1);
   });
 });

@@ -56,14 +56,14 @@ export async function runCampaign({
     const cuts = Array.from({ length: upTo(4) }, () => upTo(body.length));
     serviceFaults += cuts.length;
     const output = service.addOutput(id, { body, cuts, ranges: random() < 0.9, chunked: random() < 0.1 });
-    let asked = 0;
+    let requested = 0;
     output.onGet = () => {
-      asked += 1;
+      requested += 1;
       const fails = random() < 0.1;
       if (fails) serviceFaults += 1;
-      if (fails) output.refuse = { status: 500, body: { error: { code: 'internal_error' } } };
-      else delete output.refuse;
-      if (asked !== 2 || random() > 0.1) return;
+      if (fails) output.rejection = { status: 500, body: { error: { code: 'internal_error' } } };
+      else delete output.rejection;
+      if (requested !== 2 || random() > 0.1) return;
       serviceFaults += 1;
       const changed = make();
       known.add(sha256(changed));
@@ -88,21 +88,21 @@ export async function runCampaign({
 
   const ids = Array.from({ length: copies }, (_, at) => `job_${at}`);
   for (const id of ids) makeJob(id);
-  const told = new Map<string, string | undefined>();
+  const reported = new Map<string, string | undefined>();
   const copy = (id: string) => copyOutput(client, id, s3(store.at(`out/${id}.mp4`)), { retries: 20, timeoutMs: 1_500 });
   const reader = startReader(store, versions);
   await eachOf(ids, async (id) => {
     const next = faults();
     storeFaults += next.length;
     store.faults.push(...next);
-    told.set(id, (await copy(id)).sha256);
+    reported.set(id, (await copy(id)).sha256);
   });
   const { torn, looks } = await reader.stop();
 
   const whole = ids.filter((id) => {
     const object = store.objects.get(`out/${id}.mp4`);
     const digest = object && sha256(object.bytes);
-    return digest !== undefined && versions.get(id)?.has(digest) && (told.get(id) ?? digest) === digest;
+    return digest !== undefined && versions.get(id)?.has(digest) && (reported.get(id) ?? digest) === digest;
   }).length;
   const puts = store.sent('PUT').length;
 

@@ -104,9 +104,9 @@ describe('a put', () => {
     ['video/mp4; codecs="<script>"', 'video/mp4', 'video/mp4'],
     ['image/svg+xml', 'application/octet-stream', undefined],
     ['image/x-unheard-of', 'application/octet-stream', undefined],
-  ])('of %s is stored as %s', async (contentType, kept, told) => {
+  ])('of %s is stored as %s', async (contentType, kept, reported) => {
     service.addOutput('job_1', { body: MOVIE, contentType });
-    expect((await copy()).contentType).toBe(told);
+    expect((await copy()).contentType).toBe(reported);
     expect(stored()?.options.contentType).toBe(kept);
   });
 
@@ -191,17 +191,17 @@ describe('callbacks and options', () => {
 
   it("report progress after each chunk, in the call's async context", async () => {
     const tenants = new AsyncLocalStorage<string>();
-    const told: number[] = [];
+    const reported: number[] = [];
     await tenants.run('a', () =>
       copy({
         onProgress: ({ receivedBytes, totalBytes }: { receivedBytes: number; totalBytes: number }) => {
           expect([totalBytes, tenants.getStore()]).toEqual([MOVIE.length, 'a']);
-          told.push(receivedBytes);
+          reported.push(receivedBytes);
         },
       }),
     );
-    expect(told.at(-1)).toBe(MOVIE.length);
-    expect(told).toEqual([...told].sort((a, b) => a - b));
+    expect(reported.at(-1)).toBe(MOVIE.length);
+    expect(reported).toEqual([...reported].sort((a, b) => a - b));
   });
 
   it('include a signal whose abort ends the copy immediately with its reason', async () => {

@@ -252,26 +252,26 @@ describe('a forwarded request', () => {
 });
 
 describe("a file that can't be served", () => {
-  const refuse = (status: number, code: string) => ({
+  const reject = (status: number, code: string) => ({
     body: MOVIE,
-    refuse: { status, body: { error: { code, message: 'No.' } } },
+    rejection: { status, body: { error: { code, message: 'No.' } } },
   });
 
   it('of an unfinished job gets a 409', async () => {
     service.jobs.set('job_2', { id: 'job_2', status: 'processing' });
-    service.addOutput('job_3', refuse(409, 'output_not_ready'));
+    service.addOutput('job_3', reject(409, 'output_not_ready'));
     expect((await serve({}, '/files/job_2')).status).toBe(404); // The service doesn't know the job.
     expect((await serve({}, '/files/job_3')).status).toBe(409);
-    service.addOutput('job_2', refuse(404, 'output_not_found'));
+    service.addOutput('job_2', reject(404, 'output_not_found'));
     service.jobs.set('job_2', { id: 'job_2', status: 'processing' });
     expect((await serve({}, '/files/job_2')).status).toBe(409);
   });
 
   it('gets a 404 if its job failed, and a 410 if its link expired', async () => {
-    service.addOutput('job_2', refuse(404, 'output_not_found'));
+    service.addOutput('job_2', reject(404, 'output_not_found'));
     service.jobs.set('job_2', { id: 'job_2', status: 'failed' });
     expect((await serve({}, '/files/job_2')).status).toBe(404);
-    service.addOutput('job_3', refuse(410, 'output_expired'));
+    service.addOutput('job_3', reject(410, 'output_expired'));
     expect((await serve({}, '/files/job_3')).status).toBe(410);
   });
 
@@ -280,7 +280,7 @@ describe("a file that can't be served", () => {
     [403, 'scope_missing', 502],
     [500, 'internal_error', 502],
   ])('because of a %i %s from the service gets a %i, reported to onError', async (status, code, expected) => {
-    service.addOutput('job_1', refuse(status, code));
+    service.addOutput('job_1', reject(status, code));
     const onError = vi.fn();
     const response = await serve({ client: makeClient(service, { maxRetries: 0 }), onError });
     expect(response.status).toBe(expected);
@@ -289,7 +289,7 @@ describe("a file that can't be served", () => {
   });
 
   it('because the service is busy gets a 503 with Retry-After', async () => {
-    service.addOutput('job_1', refuse(429, 'rate_limited'));
+    service.addOutput('job_1', reject(429, 'rate_limited'));
     const response = await serve({ client: makeClient(service, { rateLimit: 'throw', maxRetries: 0 }) });
     expect([response.status, response.headers.has('retry-after')]).toEqual([503, true]);
   });
@@ -341,10 +341,10 @@ describe('a copy as the source', () => {
     ['whose store responds with 404', () => ({ get: async () => new Response(null, { status: 404 }) }), 0],
     ['whose store fails', () => ({ get: () => Promise.reject(new Error('connection lost')) }), 1],
     ['whose store responds with 403', () => ({ get: async () => new Response('no', { status: 403 }) }), 1],
-  ])("%s falls back to the service's file", async (_, source, told) => {
+  ])("%s falls back to the service's file", async (_, source, reported) => {
     const onError = vi.fn();
     expect(await bytes(await serve({ source, onError }))).toEqual(MOVIE);
-    expect(onError).toHaveBeenCalledTimes(told);
+    expect(onError).toHaveBeenCalledTimes(reported);
   });
 
   it("that doesn't respond for ten seconds is canceled and falls back to the service's file", async () => {

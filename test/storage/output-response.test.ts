@@ -13,8 +13,8 @@ const HEADERS = {
 };
 const found = (headers: Record<string, string> = {}, status = 200) =>
   new Response('12345', { status, headers: { ...HEADERS, ...headers } });
-const serve = (response: Response, asked: RequestInit = {}) =>
-  fileResponse(new Request('https://app.test/file', asked), response, {
+const serve = (response: Response, requested: RequestInit = {}) =>
+  fileResponse(new Request('https://app.test/file', requested), response, {
     jobId: 'job_1',
     contentType: 'video/mp4',
     isSaved: false,
@@ -44,8 +44,8 @@ describe("a request for a job's file", () => {
     [[{ start: 5 }, '"v1"'], { range: 'bytes=5-', 'if-range': '"v1"' }],
     [[{ end: 0 }], { range: 'bytes=0-0' }],
     [[{ start: 5, end: 9 }], { range: 'bytes=5-9' }],
-  ])('with the arguments %j has the headers %j', (asked, headers) => {
-    expect(outputHeaders(...asked)).toStrictEqual({ 'accept-encoding': 'identity', ...headers });
+  ])('with the arguments %j has the headers %j', (requested, headers) => {
+    expect(outputHeaders(...requested)).toStrictEqual({ 'accept-encoding': 'identity', ...headers });
   });
 
   it('is rejected for an invalid range', () => {

@@ -104,8 +104,8 @@ describe('a repeated copy', () => {
 
   it('finds the object even after the link has expired', async () => {
     await copy();
-    const refuse = { status: 410, body: { error: { code: 'output_expired', message: 'Gone.' } } };
-    service.addOutput('job_1', { body: MOVIE, refuse });
+    const reject = { status: 410, body: { error: { code: 'output_expired', message: 'Gone.' } } };
+    service.addOutput('job_1', { body: MOVIE, rejection: reject });
     expect(await copy()).toMatchObject({ existed: true });
   });
 });
@@ -319,10 +319,10 @@ describe('credentials', () => {
   it('are requested for each request if they are a function, and reported once if expired', async () => {
     store.account = { ...store.account, sessionToken: 'second' };
     const given = ['second', 'second', 'first'];
-    const asked = vi.fn(async () => ({ ...store.account, sessionToken: given.shift() ?? 'first' }));
-    expect(await copy({ credentials: asked })).toMatchObject({ existed: false });
-    expect(asked).toHaveBeenCalledTimes(2);
-    expect(await failure(copy({ credentials: asked }))).toMatchObject({ code: 'ExpiredToken' });
+    const requested = vi.fn(async () => ({ ...store.account, sessionToken: given.shift() ?? 'first' }));
+    expect(await copy({ credentials: requested })).toMatchObject({ existed: false });
+    expect(requested).toHaveBeenCalledTimes(2);
+    expect(await failure(copy({ credentials: requested }))).toMatchObject({ code: 'ExpiredToken' });
     expect(store.sent('PUT')).toHaveLength(1);
   });
 });
@@ -396,9 +396,9 @@ it.each(['https://media.store.test', 'https://account.supabase.co/storage/v1/med
 );
 
 it("reaches AWS at the bucket's host name, and a bucket with a dot by path", async () => {
-  const asked: string[] = [];
+  const requested: string[] = [];
   const fetch = async (url: string) => {
-    asked.push(url);
+    requested.push(url);
     return new Response(null, { status: 404 });
   };
   const { account: credentials } = store;
@@ -406,7 +406,7 @@ it("reaches AWS at the bucket's host name, and a bucket with a dot by path", asy
     const { head } = s3({ region: 'eu-west-1', bucket, key: 'a/b.mp4', credentials, fetch });
     await head?.({ signal: new AbortController().signal });
   }
-  expect(asked).toEqual([
+  expect(requested).toEqual([
     'https://media.s3.eu-west-1.amazonaws.com/a/b.mp4',
     'https://s3.eu-west-1.amazonaws.com/media.example/a/b.mp4',
   ]);

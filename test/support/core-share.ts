@@ -15,9 +15,9 @@ export function isTooSlow(forWhat: string): boolean {
 
 /** 1 on a quiet machine. */
 function coreShare(): number {
-  const begun = performance.now();
+  const startMs = performance.now();
   const before = process.cpuUsage();
-  while (performance.now() - begun < LOOK_MS);
+  while (performance.now() - startMs < LOOK_MS);
   const { user, system } = process.cpuUsage(before);
-  return (user + system) / 1000 / (performance.now() - begun);
+  return (user + system) / 1000 / (performance.now() - startMs);
 }

@@ -129,14 +129,14 @@ function runCompiler(
   args: readonly string[],
   cwd: string,
 ): Promise<{ output: string; ms: number }> {
-  const begun = performance.now();
+  const startMs = performance.now();
   const command = [process.execPath, join(dirname(COMPILERS[compiler]), 'bin/tsc'), ...args];
   return new Promise((resolve) => {
     execFile('sh', ['-c', '"$@"; times', 'sh', ...command], { cwd, maxBuffer: 2 ** 26 }, (_error, stdout, stderr) => {
       const [, output = '', times = ''] = /^(.*?)\S+ \S+\n(\S+ \S+)\n$/s.exec(stdout) ?? [];
       const taken = [...times.matchAll(/(\d+)m([\d.]+)s/g)].map(([, m, s]) => (Number(m) * 60 + Number(s)) * 1000);
       const cpuMs = taken.reduce((sum, ms) => sum + ms, 0);
-      resolve({ output: output + stderr, ms: Math.min(performance.now() - begun, cpuMs) });
+      resolve({ output: output + stderr, ms: Math.min(performance.now() - startMs, cpuMs) });
     });
   });
 }

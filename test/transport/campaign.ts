@@ -33,8 +33,9 @@ setFlagsFromString('--expose-gc');
 const collect: () => void = runInNewContext('gc');
 
 const service = fork(fileURLToPath(new URL('campaign-service.ts', import.meta.url)), [values.seed]);
-const said = <T>(): Promise<T> => new Promise((resolve) => service.once('message', (message) => resolve(message as T)));
-const { doors } = await said<{ doors: { url: string; apiKey: string }[] }>();
+const actual = <T>(): Promise<T> =>
+  new Promise((resolve) => service.once('message', (message) => resolve(message as T)));
+const { doors } = await actual<{ doors: { url: string; apiKey: string }[] }>();
 
 const { signal } = new AbortController();
 const makers = doors.flatMap(({ url, apiKey }) => {
@@ -93,13 +94,13 @@ async function run(upTo: number): Promise<number> {
   return process.memoryUsage().heapUsed;
 }
 
-const begun = performance.now();
+const startMs = performance.now();
 const heapEarly = await run(Math.floor(creates / 5));
 const heapLate = await run(creates);
-const seconds = (performance.now() - begun) / 1_000;
+const seconds = (performance.now() - startMs) / 1_000;
 const timers = process.getActiveResourcesInfo().filter((resource) => resource === 'Timeout').length;
 service.send('figures');
-const figures = await said<{ jobs: number; charged: number; reserved: number; rawFaults: Record<string, number> }>();
+const figures = await actual<{ jobs: number; charged: number; reserved: number; rawFaults: Record<string, number> }>();
 service.disconnect();
 
 const report = {

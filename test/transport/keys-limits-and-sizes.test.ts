@@ -94,16 +94,16 @@ describe('a response that never ends', () => {
   it('is canceled at the size limit, and not retried', async () => {
     vi.useRealTimers();
     const endlessResponse = gzipSync(Buffer.alloc(64 * 1024 * 1024, ' '));
-    let asked = 0;
+    let requested = 0;
     const server = await httpServer((_request, response) => {
-      asked += 1;
+      requested += 1;
       response.writeHead(200, { 'content-type': 'application/json', 'content-encoding': 'gzip' }).end(endlessResponse);
     });
     const client = new GenClient({ apiKey: freshKey(), baseUrl: server.url });
     const error = await rejection(client.jobs.get('job_1'));
     expect(error).toBeInstanceOf(ResponseError);
     expect(String(error)).toContain('larger than 16777216 bytes');
-    expect(asked).toBe(1);
+    expect(requested).toBe(1);
     await server.close();
   });
 

@@ -111,12 +111,12 @@ describe('the API key', () => {
   it('is requested for each attempt, so a rotated key is used', async () => {
     vi.useFakeTimers();
     const keys = [freshKey(), freshKey()];
-    let asked = 0;
-    const apiKey = async () => keys[asked++] ?? '';
+    let requested = 0;
+    const apiKey = async () => keys[requested++] ?? '';
     const { client, seen } = stubbed([() => json({}, { status: 500 }), () => json(created())], { apiKey });
     await pass(client.videos.create(PROMPT));
     expect(seen.map((request) => request.headers.authorization)).toEqual(keys.map((key) => `Bearer ${key}`));
-    expect(asked).toBe(2);
+    expect(requested).toBe(2);
   });
 
   it('can end in a line break, like a key read from a file', async () => {
@@ -219,9 +219,9 @@ describe('a key echoed by the service in a request ID', () => {
 
 it("isn't in the error of a key function", async () => {
   const key = freshKey();
-  let asked = 0;
+  let requested = 0;
   const apiKey = () => {
-    if (++asked > 1) throw new Error(`${key} could not be renewed`);
+    if (++requested > 1) throw new Error(`${key} could not be renewed`);
     return key;
   };
   const { client } = stubbed(() => json(created()), { apiKey, maxRetries: 0 });

@@ -2,7 +2,7 @@ import fields from '../fixtures/fields.json' with { type: 'json' };
 import type { Editor } from '../support/editor.js';
 import { callWith, type Field, sampleOf } from './per-row.js';
 
-/** The documented fields of each call, and of the call that also waits. */
+/** The documented fields of each create and createAndWait. */
 const CALLS = Object.entries(fields).flatMap(([call, rows]) => {
   const documented = (rows as readonly Field[]).filter(
     ({ name, edit }) => edit !== true && !(call === 'characters.register' && name === 'mode'),
@@ -16,7 +16,7 @@ const CALLS = Object.entries(fields).flatMap(([call, rows]) => {
     : [{ call, documented }];
 });
 
-/** What an editor fails to say of the fields of a call: in its list of completions, and over a field that is written. */
+/** Returns the fields of calls that an editor's completions or hovers don't document. */
 export function undocumentedFields(editor: Editor): string[] {
   const missing: string[] = [];
   for (const { call, documented, as = call } of CALLS) {

@@ -1,4 +1,4 @@
-// Uses every method of the client once. Compiled by test/types.test.ts as a user would, and timed there.
+// Uses every client method once. test/types.test.ts compiles it like a user, and measures the time.
 import {
   GenClient,
   idempotencyKeyFrom,
@@ -9,7 +9,6 @@ import {
   verifyWebhook,
 } from '../../src/index.js';
 
-/** Everything that the client can do, in one program. */
 export async function everyMethod(signal: AbortSignal, request: Request): Promise<unknown[]> {
   const client = new GenClient({
     apiKey: async () => 'key',

@@ -2,7 +2,7 @@ import fields from '../fixtures/fields.json' with { type: 'json' };
 import models from '../fixtures/models.json' with { type: 'json' };
 import type { Snippet } from './snippet.js';
 
-/** What depends on the model, and a value that no model has. */
+/** Params that depend on the model, with a value that no model supports. */
 const LIMITED = [
   { kind: 'video', param: 'duration', offered: 'durations', never: 7 },
   { kind: 'video', param: 'resolution', offered: 'resolutions', never: '8k' },
@@ -10,7 +10,7 @@ const LIMITED = [
   { kind: 'image', param: 'resolution', offered: 'resolutions', never: '4k' },
 ] as const;
 
-/** Every alias with every value of every limited parameter, as the spec's model table has it. */
+/** Every alias with every value of every limited param, from the model table. */
 export function perModel(): Snippet[] {
   const listOf = (model: object, offered: string): readonly unknown[] => Reflect.get(model, offered) ?? [];
   return models.flatMap((model) =>
@@ -28,7 +28,7 @@ export function perModel(): Snippet[] {
   );
 }
 
-/** Every documented field of every call, with a value of its type and with one of another type. */
+/** Every documented field of every call, with a value of its type and one of another type. */
 export function perField(): Snippet[] {
   return Object.entries(fields).flatMap(([call, rows]) =>
     (rows as readonly Field[])
@@ -43,7 +43,7 @@ export function perField(): Snippet[] {
   );
 }
 
-/** Every documented field that takes an upload's id, with a file, and a list of ids with both. */
+/** Every documented field that accepts an upload ID, with a file, and lists of IDs with both. */
 export function perUpload(): Snippet[] {
   return Object.entries(fields).flatMap(([call, rows]) =>
     (rows as readonly Field[])
@@ -55,7 +55,7 @@ export function perUpload(): Snippet[] {
   );
 }
 
-/** A call with the fields that are required, and `row` with `value`. */
+/** Returns a call with the required fields, and `row` set to `value`. */
 export function callWith(call: string, row: Field, value: string): string {
   const rows: readonly Field[] = Object.entries(fields).find(([name]) => name === call)?.[1] ?? [];
   const rest = rows
@@ -86,7 +86,7 @@ const VALUES: Readonly<Record<string, string>> = {
   content: `[{ type: 'text', text: 'x' }]`,
 };
 
-/** A value of the row's type, as source text. */
+/** Returns a value of the row's type, as source code. */
 export function sampleOf(row: Field): string {
   return JSON.stringify(row.example ?? row.examples?.[0])?.replaceAll('"', "'") ?? VALUES[row.type] ?? 'undefined';
 }

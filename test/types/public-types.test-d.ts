@@ -1,5 +1,5 @@
-// Uses the exported types that no other example, guide, or test of a consumer uses: what a user writes to annotate a value of
-// their own. Compiled with every strict option.
+// Uses the exported types that no other example, guide, or consumer test uses, as a user would annotate their own values.
+// Compiled with every strict option.
 
 import type {
   Character,

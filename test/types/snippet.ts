@@ -1,16 +1,15 @@
-/** A piece of a user's program, and what the compiler must make of it. */
+/** A piece of a user's program, and the expected compiler error, if any. */
 export interface Snippet {
-  /** What it shows. */
   readonly name: string;
-  /** Statements that may use what `SNIPPET_HEAD` declares. */
+  /** Statements that may use the declarations of `SNIPPET_HEAD`. */
   readonly code: string;
-  /** The property (or other word) on which the error must stand, or all of them. Left out for what must compile. */
+  /** The property (or other word) at which the error must be, or several of them. Undefined if the code must compile. */
   readonly error?: string | readonly string[];
-  /** What the error must say, piece by piece. */
+  /** Texts that the error must contain. */
   readonly says?: readonly string[];
 }
 
-/** The snippets of a text: each is a line `// name :: words of the error :: what it says`, and its code below. */
+/** Parses snippets: each is a line `// name :: error position :: error text`, followed by its code. */
 export function snippetsOf(text: string): Snippet[] {
   const parts = text.split(/^\/\/ /m).slice(1);
   return parts.map((part) => {
@@ -21,7 +20,7 @@ export function snippetsOf(text: string): Snippet[] {
   });
 }
 
-/** What stands above the snippets. */
+/** The declarations above the snippets. */
 export const SNIPPET_HEAD = `import { APIError, type CheckedImageParams, type CheckedVideoEditParams, type CheckedVideoParams, type CompletedJob, type ContentItem, type CreatedJob, type EditModel, extra, GenClient, type ImageModel, type ImageParams, isCompleted, isFinal, type Job, MODELS, modelCapabilities, type UploadSource, type VideoEditParams, type VideoModel, type VideoParams, type Videos } from 'gen-client';
 import { z } from 'zod';
 declare const client: GenClient; declare const text: string; declare const seconds: number; declare const items: ContentItem[];

@@ -1,8 +1,8 @@
 import { snippetsOf } from './snippet.js';
 
-// A comment line names a snippet and, where the compiler must refuse it, the words at which it does and what it says.
+// A comment line contains a snippet's name and, if it must not compile, the error's position and text.
 
-/** What a user writes and the compiler takes. */
+/** Code that must compile. */
 const COMPILES = `
 // a video from a prompt alone
 client.videos.create({ prompt: 'x' })
@@ -78,8 +78,8 @@ async () => { const { data, response, attempts } = await client.videos.create({ 
 (error: unknown) => { if (!(error instanceof APIError)) return; switch (error.code) { case 'insufficient_balance': case 'something_new': return error.recovery === 'top_up'; } return undefined; }
 `;
 
-/** What a user writes by mistake, and where the compiler says so. */
-const REFUSED = `
+/** Common mistakes, with the position of the compiler error. */
+const REJECTED = `
 // a duration that the default model lacks :: duration :: Type '12' is not assignable :: 4 :: 5 :: 6 :: 8 :: 10
 client.videos.create({ prompt: 'x', duration: 12 })
 // the wrong duration in createAndWait :: duration
@@ -188,7 +188,7 @@ client.jobs.get('a').then((job) => job.state)
 client.jobs.get('a').then((job) => job.outputUrl)
 `;
 
-/** The params as types of their own: what a user's functions, forms and tests are written with. */
+/** The params' types in users' own functions, forms, and tests. */
 const WRAPPERS = `
 // a function of the params without the model
 function make(params: Omit<VideoParams, 'model'>) { client.videos.create(params); return client.videos.createAndWait({ ...params, model: 'svc-video-fast' }); }
@@ -266,5 +266,5 @@ async () => { for await (const job of client.waitForJobs([])) { if (isCompleted(
 client.videos.create({ prompt: 'x', reference_video_upload_ids: [file, 'upl_1', new Uint8Array(1), new Response('x'), () => file.stream()] });
 `;
 
-/** The snippets that are written by hand. */
-export const WRITTEN = [COMPILES, REFUSED, WRAPPERS].flatMap(snippetsOf);
+/** The handwritten snippets. */
+export const WRITTEN = [COMPILES, REJECTED, WRAPPERS].flatMap(snippetsOf);

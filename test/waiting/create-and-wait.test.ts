@@ -29,7 +29,7 @@ function setup(ends: Partial<Job>[]) {
   const jobs = new Map<string, { readonly job: Job; readonly readyAt: number; readonly end: Partial<Job> }>();
   const sent: { key: string; atMs: number }[] = [];
   const models: unknown[] = [];
-  const refusals: (() => Response)[] = [];
+  const rejections: (() => Response)[] = [];
   const view = (id: string) => {
     const { job, readyAt, end } = jobs.get(id) ?? { job: running('none'), readyAt: 0, end: {} };
     return json({ data: { job: clock.now() >= readyAt ? { ...job, ...end } : job } });
@@ -40,7 +40,7 @@ function setup(ends: Partial<Job>[]) {
       const key = String(headers['idempotency-key']);
       sent.push({ key, atMs: clock.now() - start });
       models.push(JSON.parse(body).model);
-      const rejection = refusals.shift();
+      const rejection = rejections.shift();
       if (rejection) return rejection();
       const id = `job_${key}`;
       const end = (ends.length > 1 && !jobs.has(id) ? ends.shift() : ends[0]) ?? {};
@@ -54,7 +54,7 @@ function setup(ends: Partial<Job>[]) {
     clock.until(
       client.videos.createAndWait({ prompt: 'x' }, { idempotencyKey: 'k', pollIntervalMs: 1_000, ...options }),
     );
-  return { clock, run, sent, models, jobs, refusals, reads, keys: () => sent.map(({ key }) => key) };
+  return { clock, run, sent, models, jobs, refusals: rejections, reads, keys: () => sent.map(({ key }) => key) };
 }
 
 describe('createAndWait', () => {
@@ -112,11 +112,11 @@ describe('createAndWait', () => {
   });
 
   it("calls onCreated once per job, in its caller's context, even if a later create is first rejected", async () => {
-    const { run, refusals, sent } = setup([pending(30), DONE]);
+    const { run, refusals: rejections, sent } = setup([pending(30), DONE]);
     const tenant = new AsyncLocalStorage<string>();
     const created: string[] = [];
     const onCreated = ({ job }: { job: Job }) => {
-      if (created.push(`${job.id} of ${tenant.getStore()}`) === 1) refusals.push(underReview(5));
+      if (created.push(`${job.id} of ${tenant.getStore()}`) === 1) rejections.push(underReview(5));
     };
     await tenant.run('tenant-7', () => run({ onCreated }));
     expect(sent).toHaveLength(3);
@@ -158,8 +158,8 @@ describe('createAndWait', () => {
       ['k', 'k', 'k:w1', 'k', 'k:w2'],
     ],
   ])('waits for a character under review with %s', async (_, rejected, seconds, sentKeys) => {
-    const { run, sent, keys, refusals, jobs } = setup([DONE]);
-    refusals.push(...rejected.map(underReview));
+    const { run, sent, keys, refusals: rejections, jobs } = setup([DONE]);
+    rejections.push(...rejected.map(underReview));
     await run();
     expect(keys()).toEqual(sentKeys);
     expect(sent.map(({ atMs }) => atMs / 1_000)).toEqual(seconds);
@@ -167,16 +167,16 @@ describe('createAndWait', () => {
   });
 
   it.each([{ resubmitPending: false }, { timeoutMs: 30_000 }])('throws the rejection with %j', async (options) => {
-    const { run, refusals, sent } = setup([DONE]);
-    refusals.push(underReview(60));
+    const { run, refusals: rejections, sent } = setup([DONE]);
+    rejections.push(underReview(60));
     await expect(run(options)).rejects.toMatchObject({ code: 'character_pending' });
     expect(sent).toHaveLength(1);
   });
 
   it('ends immediately on abort in every phase and leaves no timer', async () => {
     for (const phase of [0, 3_000, 20_000]) {
-      const { clock, refusals, run } = setup([pending(60)]);
-      if (phase === 0) refusals.push(underReview(60));
+      const { clock, refusals: rejections, run } = setup([pending(60)]);
+      if (phase === 0) rejections.push(underReview(60));
       const abort = new AbortController();
       clock.after(phase + 100, () => abort.abort('enough'));
       const start = clock.now();

@@ -99,15 +99,15 @@ describe("an account's polls", () => {
   it.each([
     ['wait for the longer Retry-After of two', [30_000, 1_000], 30_000],
     ["pause for at most a minute, whatever a job's Retry-After", [110_000], 60_000],
-  ])('%s', async (_, asked, heldMs) => {
-    const rest = [...asked];
+  ])('%s', async (_, requested, heldMs) => {
+    const rest = [...requested];
     const { clock, jobWaits, reads, at } = startProcess((id) => {
       const retryAfterMs = rest.shift();
       if (retryAfterMs !== undefined) throw rejection(retryAfterMs);
       return running(id);
     });
     const wait = (id: string) => jobWaits.waitForJob(id, { timeoutMs: 200_000 }).catch(() => {});
-    const waits = asked.map((_, at) => wait(`refused_${at}`));
+    const waits = requested.map((_, at) => wait(`refused_${at}`));
     await clock.advance(0);
     waits.push(wait('other'));
     await clock.until(Promise.all(waits));

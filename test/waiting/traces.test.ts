@@ -12,8 +12,8 @@ afterEach(() => {
 
 /** Records each phase of a wait's trace. */
 function listen() {
-  const told: [phase: string, trace: WaitTrace][] = [];
-  const tell = (phase: string) => (trace: unknown) => void told.push([phase, trace as WaitTrace]);
+  const reported: [phase: string, trace: WaitTrace][] = [];
+  const tell = (phase: string) => (trace: unknown) => void reported.push([phase, trace as WaitTrace]);
   const subscribers = {
     start: tell('start'),
     end: tell('end'),
@@ -24,14 +24,14 @@ function listen() {
   const channel = tracingChannel('gen-client:wait');
   channel.subscribe(subscribers);
   stops.push(() => channel.unsubscribe(subscribers));
-  return told;
+  return reported;
 }
 
 describe('a traced wait', () => {
   it("throws if its job failed, although the trace isn't a failure", async () => {
     const sandbox = createSandbox({ clock: 'manual' });
     const client = sandbox.client();
-    const told = listen();
+    const reported = listen();
     for (const throwOnFailure of [true, false]) {
       sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_rejected' });
       const { job } = await client.videos.create({ prompt: 'a fox' });
@@ -40,7 +40,7 @@ describe('a traced wait', () => {
       await sandbox.advance(120_000);
       if (throwOnFailure) expect(await outcome).toBeInstanceOf(JobFailedError);
       else expect(await outcome).toMatchObject({ id: job.id, status: 'failed' });
-      const phases = told.splice(0);
+      const phases = reported.splice(0);
       expect(phases.map(([phase]) => phase)).toEqual(['start', 'end', 'asyncStart', 'asyncEnd']);
       expect(phases.every(([, trace]) => trace.jobId === job.id && trace.error === undefined)).toBe(true);
     }
@@ -50,12 +50,12 @@ describe('a traced wait', () => {
     const sandbox = createSandbox({ clock: 'manual', jobDurationMs: 600_000 });
     const client = sandbox.client();
     const { job } = await client.videos.create({ prompt: 'a fox' });
-    const told = listen();
+    const reported = listen();
     const wait = rejection(client.waitForJob(job, { timeoutMs: 5_000 }));
     await sandbox.advance(5_000);
     const error = await wait;
     expect(error).toMatchObject({ name: 'WaitTimeoutError', jobId: job.id, timeoutMs: 5_000 });
-    expect(told.map(([phase]) => phase)).toEqual(['start', 'end', 'error', 'asyncStart', 'asyncEnd']);
-    expect(told.at(-1)?.[1]).toEqual({ jobId: job.id, error });
+    expect(reported.map(([phase]) => phase)).toEqual(['start', 'end', 'error', 'asyncStart', 'asyncEnd']);
+    expect(reported.at(-1)?.[1]).toEqual({ jobId: job.id, error });
   });
 });

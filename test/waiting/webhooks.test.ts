@@ -63,37 +63,39 @@ describe('a later poll', () => {
   /** Ends a wait with an event while no poll is free. */
   async function endByEvent(read: (id: string) => Job | Promise<Job>) {
     let fullMs = 60_000;
-    const told: object[] = [];
-    const more = { jobs: { isWatched: () => true, announced: (job: object) => void told.push(job) } };
+    const reported: object[] = [];
+    const more = { jobs: { isWatched: () => true, announced: (job: object) => void reported.push(job) } };
     const process = startProcess(read, { limits: fullFor(() => fullMs), ...more });
     const { jobWaits, clock } = process;
     const wait = jobWaits.waitForJob(running('a'));
     jobWaits.notify(await verified(completedEvent('a', BASE_URL), clock));
     await clock.until(wait);
     fullMs = 0;
-    return { ...process, told };
+    return { ...process, told: reported };
   }
 
   it('repeats until it returns the charge if it fails or the job is still running', async () => {
     const away = () => Promise.reject(new ConnectionError('The service is unavailable'));
     for (const miss of [away, running]) {
       let misses = 3;
-      const { clock, reads, told } = await endByEvent((id) => (misses-- > 0 ? miss(id) : done(id)));
+      const { clock, reads, told: reported } = await endByEvent((id) => (misses-- > 0 ? miss(id) : done(id)));
       await clock.advance(120_000);
       expect(reads).toHaveLength(4);
       await clock.advance(600_000);
-      expect({ reads: reads.length, told, timers: clock.timers }).toEqual({ reads: 4, told: [], timers: 0 });
+      expect({ reads: reads.length, told: reported, timers: clock.timers }).toEqual({ reads: 4, told: [], timers: 0 });
     }
   });
 
   it('stops after failing for five minutes, and the outcome is reported without the charge', async () => {
-    const { clock, reads, told } = await endByEvent(() =>
-      Promise.reject(new ConnectionError('The service is unavailable')),
-    );
+    const {
+      clock,
+      reads,
+      told: reported,
+    } = await endByEvent(() => Promise.reject(new ConnectionError('The service is unavailable')));
     await clock.advance(300_000);
-    expect(told).toEqual([]);
+    expect(reported).toEqual([]);
     await clock.advance(60_000);
-    expect({ reads: reads.length, told, timers: clock.timers }).toEqual({
+    expect({ reads: reads.length, told: reported, timers: clock.timers }).toEqual({
       reads: 8,
       told: [{ id: 'a', status: 'completed' }],
       timers: 0,
@@ -206,27 +208,27 @@ describe('the wait polls its job and continues after', () => {
 
 describe("a job's outcome is reported from its event", () => {
   it('if no wait matches the job, and otherwise from the poll', async () => {
-    const told: object[] = [];
-    const { jobWaits, clock } = startProcess(done, { jobs: { announced: (job) => void told.push(job) } });
+    const reported: object[] = [];
+    const { jobWaits, clock } = startProcess(done, { jobs: { announced: (job) => void reported.push(job) } });
     const wait = jobWaits.waitForJob(running('a'));
     jobWaits.notify(await verified(completedEvent('a', BASE_URL), clock));
     await clock.until(wait);
-    expect(told).toEqual([]);
+    expect(reported).toEqual([]);
     jobWaits.notify(await verified(completedEvent('b', BASE_URL), clock));
     await clock.advance(0);
-    expect(told).toEqual([{ id: 'b', status: 'completed' }]);
+    expect(reported).toEqual([{ id: 'b', status: 'completed' }]);
   });
 
   it('on Workers, where no later poll can return its charge', async () => {
     for (const isWatched of [() => true, () => false]) {
-      const told: object[] = [];
+      const reported: object[] = [];
       const clock = { ...virtualClock(), perRequest: true };
-      const jobs = { isWatched, announced: (job: object) => void told.push(job) };
+      const jobs = { isWatched, announced: (job: object) => void reported.push(job) };
       const { jobWaits } = startProcess(done, { limits: fullFor(() => 60_000), jobs }, clock);
       const wait = jobWaits.waitForJob(running('a'));
       jobWaits.notify(await verified(completedEvent('a', BASE_URL), clock));
       await clock.until(wait);
-      expect(told).toEqual(isWatched() ? [{ id: 'a', status: 'completed' }] : []);
+      expect(reported).toEqual(isWatched() ? [{ id: 'a', status: 'completed' }] : []);
     }
   });
 });

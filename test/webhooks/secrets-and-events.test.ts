@@ -7,7 +7,7 @@ const now = () => 1_767_323_045_000;
 const event = { id: 'evt_job_1_failed', type: 'job.failed', data: { job: { id: 'job_1', status: 'failed' } } };
 const signed = await signWebhook(event, { secret, now });
 
-function isRefusedAs(reason: WebhookRefusal) {
+function isRejectedAs(reason: WebhookRefusal) {
   return expect.objectContaining({ name: 'WebhookVerificationError', reason });
 }
 
@@ -15,8 +15,8 @@ describe('the secret', () => {
   test.each([undefined, '', '\n', [], [secret, ' \t'], [7 as never]].map((blank) => [blank]))(
     '%j is rejected',
     async (blank) => {
-      await expect(verifyWebhook(signed, { secret: blank, now })).rejects.toEqual(isRefusedAs('secret_missing'));
-      await expect(signWebhook(event, { secret: blank })).rejects.toEqual(isRefusedAs('secret_missing'));
+      await expect(verifyWebhook(signed, { secret: blank, now })).rejects.toEqual(isRejectedAs('secret_missing'));
+      await expect(signWebhook(event, { secret: blank })).rejects.toEqual(isRejectedAs('secret_missing'));
     },
   );
 
@@ -25,14 +25,16 @@ describe('the secret', () => {
     const both = await signWebhook(event, { secret: ['whsec_next', secret], now });
     expect(await verifyWebhook(both, { secret: 'whsec_next', now })).toEqual(event);
     expect(await verifyWebhook(both, { secret, now })).toEqual(event);
-    await expect(verifyWebhook(both, { secret: 'whsec_gone', now })).rejects.toEqual(isRefusedAs('signature_mismatch'));
+    await expect(verifyWebhook(both, { secret: 'whsec_gone', now })).rejects.toEqual(
+      isRejectedAs('signature_mismatch'),
+    );
   });
 
   test('can be a list of at most eight', async () => {
     const others = Array.from({ length: 7 }, (_, at) => `whsec_${at}`);
     expect(await verifyWebhook(signed, { secret: [...others, secret], now })).toEqual(event);
     const nine = verifyWebhook(signed, { secret: [...others, 'whsec_7', secret], now });
-    await expect(nine).rejects.toEqual(isRefusedAs('options_invalid'));
+    await expect(nine).rejects.toEqual(isRejectedAs('options_invalid'));
     await expect(nine).rejects.toThrow('secret has more than 8 entries');
   });
 
@@ -48,9 +50,9 @@ describe('the secret', () => {
     const forged = { body: signed.body, headers: { 'X-Service-Signature': `t=1767323045,v1=${'0'.repeat(64)}` } };
     const error: unknown = await verifyWebhook(forged, { secret, now }).catch((reason) => reason);
     if (!WebhookVerificationError.isInstance(error)) throw error;
-    const said = JSON.stringify(error) + error.stack + error.message + String(error.cause);
-    expect(said).not.toContain(digest);
-    expect(said).not.toContain(secret);
+    const actual = JSON.stringify(error) + error.stack + error.message + String(error.cause);
+    expect(actual).not.toContain(digest);
+    expect(actual).not.toContain(secret);
   });
 });
 
@@ -68,7 +70,7 @@ describe('the event', () => {
   });
 
   test.each([null, undefined, '', 'https://gen.test/v1/jobs/job_1/output'])(
-    'can have %j as the file of a failed job',
+    'can have %j as the URL of a failed job',
     async (providerOutputUrl) => {
       const failed = { ...event, data: { job: { ...event.data.job, providerOutputUrl } } };
       expect(await accept(failed)).toEqual(failed);
@@ -107,14 +109,14 @@ describe('the event', () => {
       [{ ...event, type, data: { job: { status: 'failed' } } }, '`data.job.id`'],
     ]),
   ])('is rejected if it is malformed: %j', async (body, named) => {
-    await expect(accept(body)).rejects.toEqual(isRefusedAs('event_malformed'));
+    await expect(accept(body)).rejects.toEqual(isRejectedAs('event_malformed'));
     await expect(accept(body)).rejects.toThrow(named);
   });
 
   test('is parsed only after its signature is verified', async () => {
     const { headers } = await signWebhook('{', { secret: 'whsec_forger', now });
     await expect(verifyWebhook({ body: '{', headers }, { secret, now })).rejects.toEqual(
-      isRefusedAs('signature_mismatch'),
+      isRejectedAs('signature_mismatch'),
     );
   });
 });

@@ -136,10 +136,10 @@ describe('the timestamp', () => {
     [-300_000, '300 s in the future'],
     [86_400_000, '86400 s ago'],
     [-86_400_000, '86400 s in the future'],
-  ])('is rejected %i ms away, with the difference', async (skewMs, said) => {
+  ])('is rejected %i ms away, with the difference', async (skewMs, actual) => {
     const error = await verificationError(verifyAt(skewMs));
     expect(error.reason).toBe('timestamp_out_of_tolerance');
-    expect(error.message).toContain(said);
+    expect(error.message).toContain(actual);
     expect(error.message).toContain('limit is 300 s');
   });
 

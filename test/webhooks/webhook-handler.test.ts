@@ -26,7 +26,7 @@ describe('responds', () => {
 
   test('400 with only the reason for a forged, old, or unsigned event', async () => {
     const errors: unknown[] = [];
-    const onError = (...told: unknown[]) => errors.push(told);
+    const onError = (...reported: unknown[]) => errors.push(reported);
     const forged = await handlerOf({ onError })(await delivery(event, 'whsec_other'));
     expect([forged.status, await forged.text()]).toEqual([400, 'signature_mismatch']);
     const stale = await handlerOf({ onError, now: () => NOW_MS + 300_000 })(await delivery());

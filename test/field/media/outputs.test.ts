@@ -153,9 +153,9 @@ describe.each<[string, string, Answer, { readonly name: string; readonly content
 
   // A range of encoded bytes isn't a range of the file.
   const ways = answer.headers?.['content-encoding'] === 'gzip' ? ['GET'] : ['GET', 'HEAD', 'bytes=0-1', 'bytes=900-'];
-  it.each(ways)('is served with its type for %s', async (asked) => {
+  it.each(ways)('is served with its type for %s', async (requested) => {
     const handler = createOutputHandler({ client: clientOf([answer]).client, authorize: () => true });
-    const init = asked.startsWith('bytes') ? { headers: { range: asked } } : { method: asked };
+    const init = requested.startsWith('bytes') ? { headers: { range: requested } } : { method: requested };
     const response = await handler(new Request('https://app.test/job_1', init));
     const type = response.headers.get('content-type');
     // Without the first bytes, a label that browsers support is retained.
@@ -280,11 +280,11 @@ it('donsetch#290: a forwarded response has no invalid encoding', async () => {
 });
 
 describe("an output handler's source", () => {
-  const shown = async (response: Response | undefined, asked: Record<string, string> = {}) => {
+  const shown = async (response: Response | undefined, requested: Record<string, string> = {}) => {
     const { client } = clientOf([file(MP4, { 'content-type': 'video/mp4' })]);
     const source = () => ({ get: async () => response?.clone() });
     const handler = createOutputHandler({ client, authorize: () => true, source });
-    return handler(new Request('https://app.test/job_1', { headers: asked }));
+    return handler(new Request('https://app.test/job_1', { headers: requested }));
   };
 
   it("isn't used if it sends a part without its range (RFC 9110, 15.3.7)", async () => {
