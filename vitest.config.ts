@@ -26,10 +26,10 @@ const onOldestBull = {
 };
 
 /**
- * They measure the memory of their process, change its folder, or replace a module, so each has a process of its own. All others
- * share one per worker, because loading the sources again costs more than a second of a core.
+ * They measure the memory of their process, change its folder, reload modules, or need that no other create is in flight, so each
+ * has a process of its own. All others share one per worker, because loading the sources again costs more than a second of a core.
  */
-const alone = ['test/{documented-code,apps/ai-tools,events/memory}.test.ts'];
+const alone = ['test/{documented-code,apps/ai-tools,events/job-events,events/memory}.test.ts'];
 const realAlone = ['test/{cloudflare/gen-account,readme/stores-and-engines,store/finished-job}.test.ts'];
 const exclude = ['test/runtimes/**', '**/node_modules/**', ...leftOut];
 
