@@ -12,10 +12,11 @@ const NO_TLS_SESSION =
 
 /**
  * Failures that only the message identifies. libuv starts it with the system call, and some libraries repeat it without
- * the field. Others are Node's aborted handshake, undici's rejected proxy tunnel, and Deno's failed connection.
+ * the field. Others are Node's aborted handshake, undici's rejected proxy tunnel, and the failed connections of Bun and
+ * Deno.
  */
 const NEVER_SENT_MESSAGE =
-  /(^|reason: )(connect|getaddrinfo) E[A-Z_]+\b|^Client network socket disconnected before secure TLS connection was established|^Proxy response \(\d+\) !== 200 when HTTP Tunneling|client error \(Connect\)|^bad port$|wrong version number/;
+  /(^|reason: )(connect|getaddrinfo) E[A-Z_]+\b|^Client network socket disconnected before secure TLS connection was established|^Proxy response \(\d+\) !== 200 when HTTP Tunneling|client error \(Connect\)|^Unable to connect\.|^bad port$|wrong version number/;
 
 /** System calls that precede a connection. */
 const BEFORE_A_CONNECTION: readonly unknown[] = ['connect', 'getaddrinfo'];

@@ -32,8 +32,8 @@ export interface Sandbox extends SandboxService {
    */
   client(options?: GenClientOptions): GenClient;
   /**
-   * Returns an independent copy of the entire state, including the time. Keys and secrets work on both. The copy has its own
-   * `baseUrl`, so clients don't share rate limits. Requests and deliveries in flight remain with the original.
+   * Returns an independent copy of the entire state, including the time, keys, and secrets. The copy has its own `baseUrl`,
+   * so clients don't share rate limits. Requests and deliveries in flight remain with the original.
    */
   fork(): Sandbox;
 }

@@ -54,9 +54,9 @@ export class RateLimits {
     const { limits, shared, random } = options;
     const clock = steady(options.clock);
     this.#options = { ...options, clock };
-    // The calls of a client without a number still count for others, in the documented window.
+    // The calls of a client without a number still count for others in this process. In a store, they would cost writes.
     const rateOf = (name: RateLimitName): Rate => {
-      const { limit, windowMs = RATES[name].windowMs } = limits?.[name] ?? RATES[name];
+      const { limit, windowMs = shared ? 0 : RATES[name].windowMs } = limits?.[name] ?? RATES[name];
       return { limit, windowMs };
     };
     this.#limits = new Map(RATE_LIMIT_NAMES.map((name) => [name, rateOf(name)]));

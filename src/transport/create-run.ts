@@ -89,7 +89,7 @@ export interface UnfinishedCreate {
   /** Label of the create, if it had one. */
   readonly label?: string | undefined;
   /**
-   * `open`: not sent. `sent`: in flight. `lost`: sent without a response, so a job may exist. `accepted`: the job exists.
+   * `open`: not sent; `sent`: in flight; `lost`: sent without a response, so a job may exist; `accepted`: the job exists;
    * `ended`: the job is final.
    */
   readonly phase: CreatePhase;

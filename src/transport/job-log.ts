@@ -70,8 +70,6 @@ export interface JobListeners {
 export class JobMemory {
   /** Jobs, oldest first. */
   readonly jobs = new Map<string, LoggedJob>();
-  /** Creates in flight. */
-  readonly creates = new Set<Promise<unknown>>();
   #accounts = 0;
 
   newAccount(): string {
@@ -84,6 +82,8 @@ export class JobMemory {
 export class JobLog {
   readonly #memory: JobMemory;
   readonly #account: string;
+  /** The account's creates in flight. */
+  readonly #creates = new Set<Promise<unknown>>();
 
   constructor(memory: JobMemory) {
     this.#memory = memory;
@@ -95,9 +95,8 @@ export class JobLog {
   }
 
   creating(create: Promise<unknown>): void {
-    const { creates } = this.#memory;
-    const done = () => creates.delete(create);
-    creates.add(create);
+    const done = () => this.#creates.delete(create);
+    this.#creates.add(create);
     create.then(done, done);
   }
 
@@ -174,7 +173,7 @@ export class JobLog {
       logged.reported |= PHASES.final;
       endTrace(logged);
     };
-    const [isOwn, creates] = [acceptedMs !== undefined, [...this.#memory.creates]];
+    const [isOwn, creates] = [acceptedMs !== undefined, [...this.#creates]];
     return { records, status, chargedTokens, isRead, expiresMs, isOwn, creates, recorded, report };
   }
 

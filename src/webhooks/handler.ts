@@ -121,7 +121,7 @@ const STATUS_OF_REFUSAL: { readonly [R in WebhookRefusal]?: number } = {
   body_parsed: 500,
 };
 
-// `busy`: another copy is in progress, or its process crashed. The service sends the event again after the lease.
+// `busy`: another copy is in progress, or its process crashed. A retry after the lease handles the event.
 const STATUS_OF_VERDICT: { readonly [V in Verdict]: number } = {
   handled: 200,
   done: 200,

@@ -126,7 +126,7 @@ describe('MCP', () => {
     const before = Date.now();
     await call('make_video', FOX);
     expect(Date.now() - before).toBeLessThan(2_000);
-    expect((await outcome(sandbox.jobs[0]?.id ?? '')).asked).toBe(3);
+    expect((await outcome(sandbox.jobs[0]?.id ?? '')).requested).toBe(3);
   });
 
   test('different params or conversations create separate videos, hidden from other conversations', async () => {

@@ -80,9 +80,9 @@ describe.skipIf(noRedis !== undefined)('an order that has ended', () => {
   });
 
   it.each([
-    ['repeat', { every: 1000 }, 'queue.queue.upsertJobScheduler'],
+    ['repeat', { every: 1000 }, 'upsertJobScheduler'],
     ['attempts', 1, "don't count as attempts"],
-    ['backoff', 10, 'retryDelayMs of createGenWorker'],
+    ['backoff', 10, 'retryDelayMs to createGenWorker'],
     ['again', true, 'queue.videos.create has no option "again"'],
   ])('rejects the option %s', async (name, value, message) => {
     const { queue } = open();

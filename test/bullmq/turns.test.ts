@@ -111,16 +111,16 @@ describe.skipIf(noRedis !== undefined)('queued calls', () => {
   it('let a long onCompleted finish before the worker closes', async () => {
     const { queue, work } = open();
     let finish = () => {};
-    let startMs = false;
+    let hasStarted = false;
     const worker = work({
       onCompleted: () =>
         new Promise<void>((resolve) => {
-          startMs = true;
+          hasStarted = true;
           finish = resolve;
         }),
     });
     await queue.videos.create({ prompt });
-    await expect.poll(() => startMs, { timeout: 10_000 }).toBe(true);
+    await expect.poll(() => hasStarted, { timeout: 10_000 }).toBe(true);
     const start = performance.now();
     await worker.close();
     expect(performance.now() - start).toBeLessThan(15_000);

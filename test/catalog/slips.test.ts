@@ -104,8 +104,8 @@ const SLIPS: Readonly<Record<Exclude<FieldsCall, 'registration'>, Readonly<Recor
 
 describe('an undocumented field', () => {
   const rows = Object.entries(SLIPS).flatMap(([call, slips]) =>
-    Object.entries(slips).flatMap(([actual, names]) =>
-      names.split(', ').map((name) => ({ call: call as keyof typeof SLIPS, name, said: actual })),
+    Object.entries(slips).flatMap(([message, names]) =>
+      names.split(', ').map((name) => ({ call: call as keyof typeof SLIPS, name, message })),
     ),
   );
 
@@ -114,14 +114,14 @@ describe('an undocumented field', () => {
   });
 
   it.each(rows)(
-    'in $call: $name is rejected, and nothing is sent or paid: $said',
-    async ({ call, name, said: actual }) => {
+    'in $call: $name is rejected, and nothing is sent or paid: $message',
+    async ({ call, name, message }) => {
       const sandbox = createSandbox();
       const valid = { prompt: 'a fox', ...(call === 'characters' && { name: 'Rex' }) };
       const { create }: { create(params: object): Promise<unknown> } = sandbox.client()[call];
       const error = await rejection(create({ ...valid, [name]: 'x' }));
       expect(error).toMatchObject({ name: 'PreflightError', status: 400, param: name, recovery: 'change_request' });
-      expect(String(error)).toContain(actual);
+      expect(String(error)).toContain(message);
       expect(sandbox.requests).toEqual([]);
     },
   );

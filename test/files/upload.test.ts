@@ -293,8 +293,8 @@ describe('a storage error', () => {
   });
 });
 
-describe('a failed step', () => {
-  it('is identified by the error, and a failed create leaves nothing behind', async () => {
+describe('when a step fails, an upload', () => {
+  it('identifies the step in the error, and leaves nothing behind if its create failed', async () => {
     service.faults.push({
       step: 'create',
       status: 400,

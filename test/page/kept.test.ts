@@ -177,12 +177,12 @@ describe.each(['stop', 'forget'] as const)('%s() during an upload', (end) => {
   });
 
   it("sends no bytes if the upload hasn't started", async () => {
-    let startMs = (_: object) => {};
-    browser.answers = { upload: [new Promise<object>((resolve) => (startMs = resolve))] };
+    let resolveUpload = (_: object) => {};
+    browser.answers = { upload: [new Promise<object>((resolve) => (resolveUpload = resolve))] };
     const run = open().videos.create(ask());
     await settled();
     run[end]();
-    startMs({ put: 'p1', direct });
+    resolveUpload({ put: 'p1', direct });
     await settled();
     expect([browser.sends, paths()]).toEqual([[], ['upload']]);
   });

@@ -6,7 +6,7 @@ import { GenClient } from '../../src/index.js';
 
 const page = readFileSync(new URL('../../docs/configuration.md', import.meta.url), 'utf8');
 const rows = [...page.matchAll(/^\| `(\w+)` \| (.+?) \|/gm)].map(
-  ([, name = '', reported = '']) => [name, reported] as const,
+  ([, name = '', documented = '']) => [name, documented] as const,
 );
 
 /** Returns the option names, from the error for an unknown option. */
@@ -26,11 +26,11 @@ it('every GenClient option has one row in the table', () => {
 });
 
 // For clients in a page, see test/transport/config.test.ts.
-it.each(rows.filter(([name]) => name !== 'dangerouslyAllowBrowser'))('the default of %s is %s', (name, reported) => {
+it.each(rows.filter(([name]) => name !== 'dangerouslyAllowBrowser'))('the default of %s is %s', (name, documented) => {
   for (const variable of ['GEN_API_KEY', 'GEN_BASE_URL', 'GEN_WEBHOOK_SECRET', 'GEN_LOG']) vi.stubEnv(variable, '');
   const config = readConfig({});
   const { logger, level } = config.log();
-  const [variable] = /GEN_\w+/.exec(reported) ?? [];
+  const [variable] = /GEN_\w+/.exec(documented) ?? [];
   if (variable !== undefined) vi.stubEnv(variable, variable === 'GEN_BASE_URL' ? 'https://host.test' : 'debug');
   const set = readConfig({});
   const found: Readonly<Record<string, unknown>> = {
@@ -44,9 +44,9 @@ it.each(rows.filter(([name]) => name !== 'dangerouslyAllowBrowser'))('the defaul
   if (name === 'logLevel') expect([level, found.logLevel]).toEqual(['off', 'debug']);
   else if (variable !== undefined)
     expect(found[name]).toBe(variable === 'GEN_BASE_URL' ? 'https://host.test' : 'debug');
-  else if (/^(none|the |this )/.test(reported))
+  else if (/^(none|the |this )/.test(documented))
     expect((name in found && found[name] === undefined) || isEmpty(found[name])).toBe(true);
-  else expect(String(found[name])).toBe(reported.replace(/[`' ]/g, ''));
+  else expect(String(found[name])).toBe(documented.replace(/[`' ]/g, ''));
 });
 
 function isEmpty(value: unknown): boolean {

@@ -34,8 +34,8 @@ describe.skipIf(whyNoRedis())('share-limits.ts', () => {
       const [key = ''] = await redis.ioredis.keys('gen-client:{*/limits/videos.create}*');
       const [, group = ''] = /\{(.+)\}/.exec(key) ?? [];
       const { values } = await redisStore(redis.ioredis).read(group, ['limit']);
-      const { cool, open } = JSON.parse(values.limit ?? '');
-      expect(cool.length + Object.keys(open).length).toBe(3);
+      const { ended, open } = JSON.parse(values.limit ?? '');
+      expect(ended.length + Object.keys(open).length).toBe(3);
     } finally {
       await service.close();
       await redis.close();

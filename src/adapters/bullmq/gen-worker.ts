@@ -25,8 +25,8 @@ import { createProcessor } from './process-call.js';
 /** Options of {@link createGenWorker}. */
 export interface GenWorkerOptions extends QueueLocation {
   /**
-   * Called with the completed job, at least once, before the queue job ends. Awaited, so copy the file to your storage here.
-   * If it throws, it is retried for 24 hours. BullMQ's UnrecoverableError ends the call immediately.
+   * Called with the completed job, at least once, and awaited before the queue job ends, so copy the file to your storage
+   * here. If it throws, it is retried for 24 hours. BullMQ's UnrecoverableError ends the call immediately.
    */
   readonly onCompleted?: ((job: CompletedJob, queueJob: GenQueueJob) => unknown) | undefined;
   /**

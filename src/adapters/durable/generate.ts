@@ -50,7 +50,7 @@ const GENERATE_OPTIONS = option.optionsOf({
 
 /** Result of a durable run. */
 export interface GeneratedJob extends CompletedJob {
-  /** The stored file, if `store` is true. */
+  /** Stored file, if `store` is true. */
   stored?: StoredOutput;
 }
 

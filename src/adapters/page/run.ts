@@ -18,11 +18,11 @@ export interface RunState {
   readonly isCancelable: boolean;
   /** Upload progress of the files, from 0 to 1. Without files, 1. */
   readonly uploaded: number;
-  /** The job's status. */
+  /** Status of the job. */
   readonly status?: string | undefined;
   /** Estimated milliseconds until the job finishes. */
   readonly etaMs?: number | undefined;
-  /** The job's estimated progress, from 0 to 1. */
+  /** Estimated progress of the job, from 0 to 1. */
   readonly progress?: number | undefined;
   /** Cost in tokens: quoted, or charged once the job is completed. */
   readonly tokens?: number | undefined;
@@ -34,7 +34,7 @@ export interface RunState {
 
 /** A job that the page follows. */
 export interface Run {
-  /** The run's key, which survives a reload. */
+  /** Key of the run, which survives a reload. */
   readonly id: string;
   /** Returns the current state. The object stays the same until something changes. */
   get(): RunState;

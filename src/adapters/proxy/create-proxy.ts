@@ -33,8 +33,8 @@ export interface GenProxy<Inputs = unknown> {
   /** Handles the requests of `gen-client/page`. Never rejects. */
   (request: Request): Promise<Response>;
   /**
-   * Returns a ticket for a job that the server created. The page passes it to `gen.watch(ticket)`. It expires after 24
-   * hours. The ticket of a finished job contains the outcome, so watching it costs no poll.
+   * Returns a ticket for a job that the server created, for `gen.watch(ticket)` in the page. It expires after 24 hours. The
+   * ticket of a finished job contains the outcome, so watching it costs no poll.
    *
    * @example
    * const { job } = await client.videos.create({ prompt: 'a fox at dawn' });

@@ -80,7 +80,7 @@ export interface StoredOutput {
   readonly contentType: string | undefined;
   /** SHA-256 as 64 hex digits. Undefined if the object already existed, because no bytes were read. */
   readonly sha256: string | undefined;
-  /** The object's entity tag, if the store returns one. */
+  /** Entity tag of the object, if the store returns one. */
   readonly etag: string | undefined;
   /** True if the job's object already existed and nothing was copied. */
   readonly existed: boolean;

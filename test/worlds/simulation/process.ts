@@ -272,6 +272,8 @@ export class ProcessLife implements SimulatedLife {
     const late = arrived.then(() => this.#world.fetch(url, rest));
     return new Promise((resolve, reject) => {
       late.then(async (response) => {
+        // The lease on a crashed process's slot may have expired before its request arrived.
+        if (!this.#isAlive) this.#world.excuse();
         if (!signal?.aborted) return resolve(response);
         sent.end(`${response.status}, but the client has given up`, await jsonText(response));
         this.#world.excuse();

@@ -182,7 +182,7 @@ export class SimulatedWorld {
     this.#excusedUntilMs = Math.max(this.#excusedUntilMs, this.now() + ms + this.#windowMs);
   }
 
-  /** Excuses 429s: the service counts a request whose client has given up. */
+  /** Excuses 429s: the service counts a request whose client has given up or crashed. */
   excuse(): void {
     this.#excusedUntilMs = Math.max(this.#excusedUntilMs, this.now() + this.#windowMs);
   }
