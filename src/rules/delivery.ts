@@ -16,7 +16,7 @@ const NO_TLS_SESSION =
  * Deno.
  */
 const NEVER_SENT_MESSAGE =
-  /(^|reason: )(connect|getaddrinfo) E[A-Z_]+\b|^Client network socket disconnected before secure TLS connection was established|^Proxy response \(\d+\) !== 200 when HTTP Tunneling|client error \(Connect\)|^Unable to connect\.|^bad port$|wrong version number/;
+  /(^|reason: )(connect|getaddrinfo) E[A-Z_]+\b|^Client network socket disconnected before secure TLS connection was established|^Proxy response \(\d+\) !== 200 when HTTP Tunneling|client error \(Connect\)|: Unable to connect\.|^bad port$|wrong version number/;
 
 /** System calls that precede a connection. */
 const BEFORE_A_CONNECTION: readonly unknown[] = ['connect', 'getaddrinfo'];

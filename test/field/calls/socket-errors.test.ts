@@ -62,7 +62,10 @@ describe('a request was never sent', () => {
       plain('request to https://x.test/ failed, reason: connect EHOSTUNREACH 203.0.113.7:443'),
     ],
     ['WHATWG: blocked port', plain('bad port')],
-    ['Bun 1.4: refused', coded('ECONNREFUSED', 'Unable to connect. Is the computer able to access the url?')],
+    [
+      'Bun 1.4: refused',
+      coded('ECONNREFUSED', 'ECONNREFUSED: Unable to connect. Is the computer able to access the url?'),
+    ],
     ['Bun: refused', coded('ConnectionRefused', 'Unable to connect. Is the computer able to access the url?')],
     ['Bun: no socket', coded('FailedToOpenSocket', 'Was there a typo in the url or port?')],
     [
