@@ -17,7 +17,7 @@ const FINDERS: Readonly<Record<string, readonly string[]>> = {
   // The worlds have no lease files, bursts, call durations, or accounts per key, and reach some other cases rarely.
   'b3-waits-behind-those-that-wait': testOf('test/budget/meetings.test.ts'),
   'b4-lease-outlives-its-process': testOf('test/store/file-store.test.ts'),
-  'b5-unknown-job-for-ever': testOf('test/budget/meetings.test.ts'),
+  'b5-unknown-job-for-ever': testOf('test/store/left-behind.test.ts'),
   'b6-a-step-for-each-call': testOf('test/budget/meetings.test.ts'),
   'b7-takes-what-others-hold': testOf('test/budget/meetings.test.ts'),
   'b8-two-seconds-each': testOf('test/budget/meetings.test.ts'),
