@@ -57,7 +57,7 @@ function heapBytes(): number {
   return process.memoryUsage().heapUsed;
 }
 
-test('a handled event uses at most 420 bytes of memory', async () => {
+test('a handled event uses at most 500 bytes of memory', async () => {
   const receive = receiver(memoryStore());
   for (let at = 0; at < 500; at++) await receive('job_1');
   const before = heapBytes();
@@ -66,7 +66,8 @@ test('a handled event uses at most 420 bytes of memory', async () => {
   // Use the store after the measurement, so that it isn't collected before.
   await receive('job_1');
   expect(bytes).toBeGreaterThan(30);
-  expect(bytes).toBeLessThanOrEqual(420);
+  // One key is about 400 bytes, and more on some engines. A second key per event would be 700 or more.
+  expect(bytes).toBeLessThanOrEqual(500);
 });
 
 test.skipIf(whyNoRedis())(
