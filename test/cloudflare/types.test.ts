@@ -5,7 +5,7 @@ import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
-import { whyNoStores } from '../storage/heavy.js';
+import { whyNoStores } from '../storage/packages.js';
 import { ROOT } from '../support/build.js';
 
 const run = promisify(execFile);

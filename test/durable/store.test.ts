@@ -4,7 +4,7 @@ import { expect, it } from 'vitest';
 import type { ActivityOptions } from '../../src/adapters/durable/activities.js';
 import { createActivities, type DurableEngine, generate, type Json } from '../../src/adapters/durable/index.js';
 import { createSandbox } from '../../src/sandbox/index.js';
-import { quickPauses } from '../files/quick-clock.js';
+import { quickPauses } from '../files/support.js';
 import { MemoryStore } from '../storage/memory-store.js';
 import { rejection } from '../transport/support.js';
 

@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { LoopbackService } from './loopback-service.js';
-import { makeClient } from './make-client.js';
-import { quickPauses } from './quick-clock.js';
+import { makeClient, quickPauses } from './support.js';
 
 quickPauses();
 

@@ -11,8 +11,7 @@ import { saveOutput } from '../../src/adapters/node/index.js';
 import { DownloadError } from '../../src/errors/index.js';
 import { ROOT } from '../support/build.js';
 import { hash, LoopbackService } from './loopback-service.js';
-import { failure, makeClient } from './make-client.js';
-import { quickPauses } from './quick-clock.js';
+import { failure, makeClient, quickPauses } from './support.js';
 
 quickPauses();
 

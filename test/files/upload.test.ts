@@ -8,8 +8,7 @@ import { fromPath } from '../../src/adapters/node/index.js';
 import { ConnectionError, PreflightError, UploadError } from '../../src/errors/index.js';
 import type { UploadSource } from '../../src/schemas/upload.js';
 import { hash, LoopbackService } from './loopback-service.js';
-import { failure, makeClient } from './make-client.js';
-import { quickPauses } from './quick-clock.js';
+import { failure, makeClient, quickPauses } from './support.js';
 
 quickPauses();
 

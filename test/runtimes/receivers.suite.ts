@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { freePort } from '../support/free-port.js';
-import { holdReceiver, SECRETS } from '../webhooks/hold-receiver.js';
+import { checkReceiver, SECRETS } from '../webhooks/check-receiver.js';
 import { withReceiver } from '../webhooks/run-receiver.js';
 import { inWorkerd, type Worker } from './bundle.js';
 import { type Context, type Suite, tool } from './suite.js';
@@ -20,7 +20,7 @@ function place(project: string, example: string): string {
 
 function asProgram(example: string, program: string, ...args: readonly string[]) {
   return ({ project }: Context) =>
-    withReceiver({ program, args: [...args, place(project, example)], cwd: project }, holdReceiver);
+    withReceiver({ program, args: [...args, place(project, example)], cwd: project }, checkReceiver);
 }
 
 async function asWorker({ project }: Context): Promise<void> {
@@ -28,7 +28,7 @@ async function asWorker({ project }: Context): Promise<void> {
   const note = (stream: Readable) => stream.on('data', (text) => (printed += text));
   const code = `export { default } from './${place(project, 'cloudflare-worker.ts')}';`;
   const hold = async ({ ready }: Worker) =>
-    holdReceiver({ url: new URL('/webhooks', await ready).href, printed: () => printed });
+    checkReceiver({ url: new URL('/webhooks', await ready).href, printed: () => printed });
   await inWorkerd(project, code, hold, {
     host: '127.0.0.1',
     port: await freePort(),

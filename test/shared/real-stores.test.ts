@@ -10,7 +10,7 @@ import { enginePackage, whyNoEngine } from '../durable/engine-packages.js';
 import { type RealRedis, startCluster, startRedis, whyNoRedis } from '../redis/real-redis.js';
 import { startUpstash } from '../redis/upstash-bridge.js';
 import { realTool } from '../sandbox-doors/real-tools.js';
-import { heavy, whyNoStores } from '../storage/heavy.js';
+import { importPackage, whyNoStores } from '../storage/packages.js';
 import { PATIENT, type StoreCase, testStores } from './store-contract.js';
 
 type Client = Parameters<typeof redisStore>[0];
@@ -127,7 +127,9 @@ function inPostgres(name: string, skip: string | undefined, connect: () => Promi
 }
 
 const pglite = inPostgres('PGlite', whyNoStores(), async () => {
-  const { PGlite } = await heavy<{ PGlite: new () => Database & { close(): Promise<void> } }>('@electric-sql/pglite');
+  const { PGlite } = await importPackage<{ PGlite: new () => Database & { close(): Promise<void> } }>(
+    '@electric-sql/pglite',
+  );
   const db = new PGlite();
   return [db, () => db.close()];
 });

@@ -6,10 +6,10 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vites
 import { azureBlob } from '../../examples/storage/azure-blob.js';
 import { copyOutput } from '../../src/adapters/storage/index.js';
 import { LoopbackService } from '../files/loopback-service.js';
-import { makeClient } from '../files/make-client.js';
+import { makeClient } from '../files/support.js';
 import { freePort } from '../support/free-port.js';
 import { PATIENCE_MS } from '../support/patience.js';
-import { heavy, heavyProgram, whyNoStores } from './heavy.js';
+import { importPackage, packageProgram, whyNoStores } from './packages.js';
 
 const MOVIE = new Uint8Array(6_000_000).map((_, at) => (at * 13) % 249);
 const SHA256 = createHash('sha256').update(MOVIE).digest('hex');
@@ -44,11 +44,11 @@ describe.skipIf(whyNoStores() !== undefined)('Azure Blob Storage', () => {
     const flags = ['--silent', '--inMemoryPersistence', '--skipApiVersionCheck', '--disableTelemetry'];
     azurite = spawn(
       process.execPath,
-      [heavyProgram('azurite/dist/src/blob/main.js'), '--blobPort', `${port}`, ...flags],
+      [packageProgram('azurite/dist/src/blob/main.js'), '--blobPort', `${port}`, ...flags],
       { stdio: 'ignore' },
     );
     const key = 'Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==';
-    const { BlobServiceClient } = await heavy<Sdk>('@azure/storage-blob');
+    const { BlobServiceClient } = await importPackage<Sdk>('@azure/storage-blob');
     const text = `DefaultEndpointsProtocol=http;AccountName=devstoreaccount1;AccountKey=${key};BlobEndpoint=http://127.0.0.1:${port}/devstoreaccount1;`;
     container = BlobServiceClient.fromConnectionString(text).getContainerClient('media');
     const isUp = () => container.createIfNotExists();

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { copyOutput, s3 } from '../../src/adapters/storage/index.js';
 import { LoopbackService } from '../files/loopback-service.js';
-import { makeClient } from '../files/make-client.js';
+import { makeClient } from '../files/support.js';
 import { ROOT } from '../support/build.js';
 import { runCampaign } from './campaign.js';
 import { S3Double } from './s3-double.js';

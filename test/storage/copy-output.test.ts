@@ -5,8 +5,7 @@ import { copyOutput, StorageError } from '../../src/adapters/storage/index.js';
 import type { OutputClient } from '../../src/downloading/output-source.js';
 import { createSandbox } from '../../src/sandbox/index.js';
 import { LoopbackService } from '../files/loopback-service.js';
-import { failure, makeClient } from '../files/make-client.js';
-import { quickPauses } from '../files/quick-clock.js';
+import { failure, makeClient, quickPauses } from '../files/support.js';
 import { MemoryStore } from './memory-store.js';
 
 quickPauses();

@@ -5,7 +5,7 @@ import { promisify } from 'node:util';
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { copyOutput, s3 } from '../../src/adapters/storage/index.js';
 import { LoopbackService } from '../files/loopback-service.js';
-import { makeClient } from '../files/make-client.js';
+import { makeClient } from '../files/support.js';
 import { ensureBuilt, ROOT } from '../support/build.js';
 import { MemoryStore } from './memory-store.js';
 import { S3Double } from './s3-double.js';

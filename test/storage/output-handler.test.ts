@@ -2,8 +2,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createOutputHandler } from '../../src/adapters/storage/index.js';
 import type { OutputHandlerOptions } from '../../src/adapters/storage/output-handler.js';
 import { LoopbackService } from '../files/loopback-service.js';
-import { makeClient } from '../files/make-client.js';
-import { quickPauses } from '../files/quick-clock.js';
+import { makeClient, quickPauses } from '../files/support.js';
 
 quickPauses();
 

@@ -7,7 +7,7 @@ import { signWebhook } from '../../src/webhooks/index.js';
 import { ROOT } from '../support/build.js';
 import { completedEvent } from '../support/completed-event.js';
 import { type BlobDouble, supabaseDouble, vercelBlobDouble } from './blob-doubles.js';
-import { whyNoStores } from './heavy.js';
+import { whyNoStores } from './packages.js';
 import { S3Double } from './s3-double.js';
 import { miniflare, startWorker } from './worker.js';
 

@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { LoopbackService } from '../files/loopback-service.js';
 import { realTool } from '../sandbox-doors/real-tools.js';
 import { ensureBuilt, ROOT } from '../support/build.js';
-import { whyNoStores } from './heavy.js';
+import { whyNoStores } from './packages.js';
 import { S3Double } from './s3-double.js';
 
 const run = promisify(execFile);

@@ -3,8 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { copyOutput, createOutputHandler, StorageError, s3 } from '../../src/adapters/storage/index.js';
 import type { S3Options } from '../../src/adapters/storage/s3.js';
 import { LoopbackService } from '../files/loopback-service.js';
-import { failure, makeClient } from '../files/make-client.js';
-import { quickPauses } from '../files/quick-clock.js';
+import { failure, makeClient, quickPauses } from '../files/support.js';
 import { S3Double, type S3Object } from './s3-double.js';
 
 quickPauses();

@@ -6,7 +6,7 @@ import { signWebhook } from '../../src/webhooks/index.js';
 import { ensureBuilt, ROOT } from '../support/build.js';
 import { completedEvent } from '../support/completed-event.js';
 import { freePort } from '../support/free-port.js';
-import { holdReceiver, SECRETS } from './hold-receiver.js';
+import { checkReceiver, SECRETS } from './check-receiver.js';
 import { compileForNest, whyNoNest } from './run-nest.js';
 import { withReceiver } from './run-receiver.js';
 
@@ -15,7 +15,7 @@ beforeAll(ensureBuilt);
 
 test.each(['hono.ts', 'express.ts', 'fastify.ts', 'node-http.ts'])(
   '%s handles valid events once, even during a rotation, and rejects others',
-  (example) => withReceiver({ program: process.execPath, args: [join(FOLDER, example)] }, holdReceiver),
+  (example) => withReceiver({ program: process.execPath, args: [join(FOLDER, example)] }, checkReceiver),
   300_000,
 );
 
@@ -32,7 +32,7 @@ test('nextjs-route.ts handles valid events once, even during a rotation, and rej
     hostname: '127.0.0.1',
   });
   try {
-    await holdReceiver({ url: `http://127.0.0.1:${port}/webhooks`, printed: () => log.mock.calls.flat().join('\n') });
+    await checkReceiver({ url: `http://127.0.0.1:${port}/webhooks`, printed: () => log.mock.calls.flat().join('\n') });
   } finally {
     server.close();
     vi.restoreAllMocks();
@@ -43,7 +43,7 @@ test('nextjs-route.ts handles valid events once, even during a rotation, and rej
 describe.skipIf(whyNoNest())('Nest', () => {
   test('nest.ts handles valid events once, even during a rotation, and rejects others', async () => {
     const program = await compileForNest('examples/receivers/nest.ts');
-    await withReceiver({ program: process.execPath, args: [program] }, holdReceiver);
+    await withReceiver({ program: process.execPath, args: [program] }, checkReceiver);
   });
 
   test.each(['express', 'fastify'])(
@@ -51,7 +51,7 @@ describe.skipIf(whyNoNest())('Nest', () => {
     async (platform) => {
       const program = await compileForNest('test/receivers/nest-controllers.ts');
       await withReceiver({ program: process.execPath, args: [program, platform] }, async (receiver) => {
-        await holdReceiver(receiver);
+        await checkReceiver(receiver);
         const file = await fetch(new URL('/file', receiver.url));
         expect(await file.text()).toHaveLength(1_000_000);
       });

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { freePort } from '../support/free-port.js';
-import { type Receiver, SECRETS, until } from './hold-receiver.js';
+import { type Receiver, SECRETS, until } from './check-receiver.js';
 
 /** Runs a receiver in a separate process during `use`. */
 export async function withReceiver(

@@ -7,7 +7,7 @@ import { saveOutput } from '../../../src/adapters/node/index.js';
 import { copyOutput, createOutputHandler } from '../../../src/adapters/storage/index.js';
 import { GenClient } from '../../../src/index.js';
 import { createSandbox } from '../../../src/sandbox/index.js';
-import { quickPauses } from '../../files/quick-clock.js';
+import { quickPauses } from '../../files/support.js';
 import { outlivingStore } from '../../support/outliving-store.js';
 
 quickPauses();

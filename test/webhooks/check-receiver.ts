@@ -18,7 +18,7 @@ export interface Receiver {
  * Checks a receiver with deliveries from sandboxes: a valid event, its duplicate, one signed with the previous secret, and
  * invalid ones. Throws an AssertionError on a wrong response.
  */
-export async function holdReceiver(receiver: Receiver): Promise<void> {
+export async function checkReceiver(receiver: Receiver): Promise<void> {
   const good = await delivered(receiver, { webhookSecret: SECRETS.next });
   assert.equal(good.status, 200, 'a valid event is acknowledged');
   await until(() => timesHandled(receiver, good.job) === 1, `${good.job} is handled`);

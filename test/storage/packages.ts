@@ -14,11 +14,11 @@ export function whyNoStores(): string | undefined {
 }
 
 /** Imports a package of test/storage. The caller declares the types, so type checks need no installation. */
-export async function heavy<T>(name: string): Promise<T> {
+export async function importPackage<T>(name: string): Promise<T> {
   return (await import(pathToFileURL(here.resolve(name)).href)) as T;
 }
 
 /** Returns the path of a program in a package of test/storage. */
-export function heavyProgram(path: string): string {
+export function packageProgram(path: string): string {
   return here.resolve(path);
 }
