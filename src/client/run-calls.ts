@@ -1,6 +1,6 @@
 // Calls of detached runs, which wait outside of this process: those of queue workers and durable workflows.
 import { GenError } from '../errors/index.js';
-import { callFailure } from '../rules/failure-kind.js';
+import { type CallFailure, callFailure, pollFailure } from '../rules/failure-kind.js';
 import type { RequestOptions } from '../rules/options.js';
 import type { Recover, RunEvent, RunRules } from '../rules/run-state.js';
 import { invalidValueMessage } from '../schemas/format-value.js';
@@ -65,16 +65,6 @@ export async function sendRunCreate(
   return client[call].create(create as never, { ...options, ...own } as RequestOptions);
 }
 
-/** Polls a detached run's job. If no slot is free, rejects with the time of one. */
-export async function pollRunJob(
-  client: { readonly jobs: { get(id: string, options?: RequestOptions): PromiseLike<Job> } },
-  jobId: string,
-  options: RequestOptions = {},
-  detached: DetachedCall = {},
-): Promise<Job> {
-  return client.jobs.get(jobId, { ...options, [DETACHED]: detached } as RequestOptions);
-}
-
 /** Result of a call: the event for its run, and data that isn't stored. */
 export interface StepResult {
   readonly event: RunEvent;
@@ -82,13 +72,32 @@ export interface StepResult {
   readonly error?: unknown;
 }
 
-/** Calls a function that returns a job. Throws errors of other origins, such as aborts and defects. */
-export async function stepResultOf(call: () => PromiseLike<Job>): Promise<StepResult> {
+/** Sends a create, and interprets its failure. Throws errors of other origins, such as aborts and defects. */
+export function createResultOf(create: () => PromiseLike<Job>): Promise<StepResult> {
+  return resultOf(create, callFailure);
+}
+
+/**
+ * Polls a detached run's job, and interprets a failure as any wait does. If no slot is free, the failure has the time of one.
+ */
+export function pollRunJob(
+  client: { readonly jobs: { get(id: string, options?: RequestOptions): PromiseLike<Job> } },
+  jobId: string,
+  options: RequestOptions = {},
+  detached: DetachedCall = {},
+): Promise<StepResult> {
+  return resultOf(() => client.jobs.get(jobId, { ...options, [DETACHED]: detached } as RequestOptions), pollFailure);
+}
+
+async function resultOf(
+  call: () => PromiseLike<Job>,
+  failureOf: (error: unknown) => CallFailure | undefined,
+): Promise<StepResult> {
   try {
     const job = await call();
     return { event: { type: 'job', job }, job };
   } catch (error) {
-    const failure = callFailure(error);
+    const failure = failureOf(error);
     if (failure === undefined) throw error;
     return { event: { type: 'failed', failure }, error };
   }

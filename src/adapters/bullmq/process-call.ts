@@ -1,6 +1,6 @@
 import { DelayedError, type Queue, UnrecoverableError } from 'bullmq';
 import type { GenClient } from '../../client/client.js';
-import { type CallKind, pollRunJob, type StepResult, sendRunCreate, stepResultOf } from '../../client/run-calls.js';
+import { type CallKind, createResultOf, pollRunJob, type StepResult, sendRunCreate } from '../../client/run-calls.js';
 import { BudgetExceededError } from '../../errors/client-errors.js';
 import { GenError, WaitTimeoutError } from '../../errors/index.js';
 import { backoff } from '../../rules/backoff.js';
@@ -182,7 +182,7 @@ async function createJob(work: Work, run: JobRunState, step: CreateStep): Promis
   if (queueJob.data.account === undefined) await queueJob.updateData({ ...queueJob.data, account });
   let uploaded: GenJobData['params'] | undefined;
   const { key, model } = step;
-  const result = await stepResultOf(async () => {
+  const result = await createResultOf(async () => {
     checkKey(queueJob);
     const client =
       budgetScope === undefined
@@ -229,8 +229,8 @@ async function pollJob(work: Work, run: JobRunState, { jobId }: ReadStep): Promi
   context.closing.throwIfAborted();
   // Add the job again, in case the process crashed after storing its ID.
   await context.jobIndex.add(jobId, queueJob.id ?? '');
-  const poll = () => pollRunJob(context.client, jobId, { signal: context.closing, maxRetries: 0 });
-  return advance(work, run, await stepResultOf(poll));
+  const polled = await pollRunJob(context.client, jobId, { signal: context.closing, maxRetries: 0 });
+  return advance(work, run, polled);
 }
 
 /** Applies the rules to a result, and stores the state, unless the call has ended. */

@@ -1,5 +1,5 @@
 import type { GenClient } from '../../client/client.js';
-import { type CallKind, checkClient, pollRunJob, sendRunCreate, stepResultOf } from '../../client/run-calls.js';
+import { type CallKind, checkClient, createResultOf, pollRunJob, sendRunCreate } from '../../client/run-calls.js';
 import { GenError } from '../../errors/index.js';
 import { errorJson } from '../../rules/failure-kind.js';
 import { callback, checkOptions, optionsOf } from '../../rules/options.js';
@@ -39,7 +39,7 @@ export function createActivities(client: GenClient, options: ActivityOptions = {
     async create(input) {
       const { call, params, key, model, recover } = neededFields(input, ['call', 'params', 'key']);
       const create = { call: call as CallKind, params: params as object as Record<string, unknown>, key: String(key) };
-      const { event } = await stepResultOf(async () => {
+      const { event } = await createResultOf(async () => {
         const request = { ...create, model: typeof model === 'string' ? model : null };
         const { job } = await sendRunCreate(
           client,
@@ -53,7 +53,7 @@ export function createActivities(client: GenClient, options: ActivityOptions = {
     },
     async read(input) {
       const { jobId } = neededFields(input, ['jobId']);
-      const { event } = await stepResultOf(() => pollRunJob(client, String(jobId)));
+      const { event } = await pollRunJob(client, String(jobId));
       return toJson(withJobError(event));
     },
     async store(input) {
