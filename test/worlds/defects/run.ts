@@ -49,6 +49,7 @@ const FINDERS: Readonly<Record<string, readonly string[]>> = {
   'told-before-the-program': testOf('test/budget/meetings.test.ts'),
   'f0-code-alone-proves-unsent': testOf('test/field/calls/socket-errors.test.ts'),
   'f0b-page-counts-as-refusal': testOf('test/field/calls/responses.test.ts'),
+  'poll-judged-as-a-create': testOf('test/field/calls/polls.test.ts'),
 };
 
 const selected = process.argv.slice(2);
