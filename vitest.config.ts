@@ -22,7 +22,7 @@ const oldestBull = fileURLToPath(
 const onOldestBull = {
   extends: true as const,
   resolve: { alias: [{ find: /^bullmq$/, replacement: oldestBull }] },
-  test: { name: 'oldest BullMQ', include: ['test/bullmq/{away,paid-once,records}.test.ts'], isolate: false },
+  test: { name: 'oldest BullMQ', include: ['test/bullmq/{outages,paid-once,records}.test.ts'], isolate: false },
 };
 
 /**

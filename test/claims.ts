@@ -293,7 +293,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     ],
     [
       'A double click returns the same run until its job is created',
-      'test/page/kept.test.ts',
+      'test/page/stored-runs.test.ts',
       'while it is in flight returns the same run, so a double click creates one job',
     ],
     [
@@ -308,7 +308,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     ],
     [
       '64 of a user together, and 16 unfinished uploads, then 429',
-      'test/proxy/held.test.ts',
+      'test/proxy/open-requests.test.ts',
       "counts a user's open creates, uploads, bytes, and waits together: 64, then 429",
     ],
     ['408 after ten seconds', 'test/proxy/attacks.test.ts', 'whose body never ends times out after ten seconds'],

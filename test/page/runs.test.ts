@@ -15,7 +15,7 @@ import {
   paths,
   settled,
   statesOf,
-} from './doubles.js';
+} from './fake-browser.js';
 
 beforeAll(quiet);
 

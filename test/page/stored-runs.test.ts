@@ -13,7 +13,7 @@ import {
   paths,
   settled,
   statesOf,
-} from './doubles.js';
+} from './fake-browser.js';
 
 beforeEach(openBrowser);
 afterEach(closeBrowser);

@@ -13,7 +13,7 @@ import {
   PROMPT,
   paths,
   settled,
-} from './doubles.js';
+} from './fake-browser.js';
 
 beforeAll(quiet);
 
