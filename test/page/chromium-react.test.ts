@@ -4,6 +4,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { describe, expect, it } from 'vitest';
 import { hasChromium, type Page } from '../sandbox-doors/browser.js';
+import { deferred } from '../support/deferred.js';
 import { bundled } from './app.js';
 import { hasReact, inChromium, until } from './in-chromium.js';
 
@@ -25,13 +26,13 @@ const STRICT = `${IMPORTS}
     const [run, setRun] = useState();
     useEffect(() => {
       mounts++;
-      const mine = gen.resume()[0] ?? gen.videos.create({ prompt: 'a fox' });
-      setRun(mine);
-      return () => mine.stop();
+      const current = gen.resume()[0] ?? gen.videos.create({ prompt: 'a fox' });
+      setRun(current);
+      return () => current.stop();
     }, []);
     return createElement('p', null, useRun(run)?.phase);
   }
-  const render = (at) => at.render(createElement(StrictMode, null, createElement(Video)));
+  const render = (container) => container.render(createElement(StrictMode, null, createElement(Video)));
   Object.assign(window, { root, render, text, mounts: () => mounts });
 `;
 
@@ -41,14 +42,14 @@ const EFFECT = `${IMPORTS}
   function Video({ theme }) {
     const [run, setRun] = useState();
     useEffect(() => {
-      const mine = gen.videos.create({ prompt: 'a fox' });
-      setRun(mine);
-      return () => mine.stop();
+      const current = gen.videos.create({ prompt: 'a fox' });
+      setRun(current);
+      return () => current.stop();
     }, [theme]);
     return createElement('p', null, useRun(run)?.phase);
   }
-  const at = root();
-  const render = (theme) => at.render(createElement(StrictMode, null, createElement(Video, { theme })));
+  const container = root();
+  const render = (theme) => container.render(createElement(StrictMode, null, createElement(Video, { theme })));
   Object.assign(window, { render, text });
 `;
 
@@ -73,17 +74,17 @@ const HYDRATED = `${WATCHED}
 `;
 
 /** A component that shows a run, and counts each run's listeners. */
-const SHOWN = `${IMPORTS}
+const LISTENED = `${IMPORTS}
   const Video = ({ run }) => createElement('p', null, useRun(run)?.phase ?? 'none');
-  const at = root();
+  const container = root();
   const runOf = (phase) => {
     const listeners = new Set();
     let state = { phase };
     const set = (phase) => { state = { phase }; for (const listener of listeners) listener(); };
-    return { listeners, set, get: () => state, subscribe: (one) => (listeners.add(one), () => listeners.delete(one)) };
+    return { listeners, set, get: () => state, subscribe: (listener) => (listeners.add(listener), () => listeners.delete(listener)) };
   };
-  Object.assign(window, { runOf, unmount: () => at.unmount(), show: (run) => {
-    flushSync(() => at.render(createElement(Video, { run })));
+  Object.assign(window, { runOf, unmount: () => container.unmount(), show: (run) => {
+    flushSync(() => container.render(createElement(Video, { run })));
     return text();
   } });
   window.changed = (run, phase) => { flushSync(() => run.set(phase)); return text(); };
@@ -103,37 +104,37 @@ interface OnServer {
 
 describe.skipIf(!hasChromium || !hasReact)('React in Chromium', () => {
   const open = inChromium();
-  const shows = (tab: Page, phase: string) => until(async () => expect(await tab.evaluate('text()')).toBe(phase));
+  const expectPhase = (tab: Page, phase: string) => until(async () => expect(await tab.evaluate('text()')).toBe(phase));
 
   it('creates one run in StrictMode, and leaves no request after unmount or navigation', async () => {
     const { app, tab, posts } = await open({ jobMs: 60_000, speed: 1, script: STRICT });
-    const waits = async (mounts: number) => {
-      await shows(tab, 'waiting');
+    const expectOneRun = async (mounts: number) => {
+      await expectPhase(tab, 'waiting');
       expect([await tab.evaluate('mounts()'), posts('videos'), app.sandbox.jobs.length]).toEqual([mounts, 1, 1]);
       await until(() => expect(app.open()).toBe(1));
     };
     await tab.evaluate('render(window.first = root())');
-    await waits(2);
+    await expectOneRun(2);
     await tab.evaluate('first.unmount()');
     await until(() => expect(app.open()).toBe(0));
     // Both mounts resume the stored run.
     await tab.evaluate('render(root())');
-    await waits(4);
+    await expectOneRun(4);
     await tab.goto('about:blank');
     await until(() => expect(app.open()).toBe(0));
   });
 
   it("creates one job if an effect's dependency changes while the create is in flight", async () => {
     const { app, tab, posts } = await open({ jobMs: 200, speed: 10, script: EFFECT });
-    let respond = () => {};
-    app.creates = new Promise<void>((resolve) => (respond = resolve));
+    const { promise, resolve: respond } = deferred();
+    app.creates = promise;
     await tab.evaluate(`render('light')`);
     await until(() => expect(app.sandbox.jobs).toHaveLength(1));
     await tab.evaluate(`render('dark')`);
     await until(() => expect(posts('videos')).toBe(2));
-    await shows(tab, 'creating');
+    await expectPhase(tab, 'creating');
     respond();
-    await shows(tab, 'done');
+    await expectPhase(tab, 'done');
     expect(app.sandbox.jobs).toHaveLength(1);
   });
 
@@ -149,13 +150,13 @@ describe.skipIf(!hasChromium || !hasReact)('React in Chromium', () => {
         return `<div data-ticket="${ticket}">${render(ticket)}</div>`;
       },
     });
-    await shows(tab, 'done');
+    await expectPhase(tab, 'done');
     expect(await tab.evaluate('[first, errors]')).toEqual(['waiting', []]);
     expect([app.sandbox.jobs.length, posts('videos')]).toEqual([1, 0]);
   });
 
   it('returns undefined from useRun without a run, follows its run, and leaves no listener', async () => {
-    const { tab } = await open({ script: SHOWN });
+    const { tab } = await open({ script: LISTENED });
     const [texts, counts] = await tab.evaluate<unknown[]>(`(() => {
       const [first, second] = [runOf('uploading'), runOf('creating')];
       const texts = [show(undefined), show(null), show(first), changed(first, 'waiting'), show(second), changed(first, 'done')];
@@ -171,14 +172,12 @@ describe.skipIf(!hasChromium || !hasReact)('React in Chromium', () => {
 it.skipIf(!hasReact)('a server that renders 1,000 watched tickets retains no timer and no state', async () => {
   const { render } = await onServer<OnServer>(ON_SERVER);
   const timers = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
-  for (let warm = 0; warm < 200; warm++) render(`warm-${warm}`);
+  for (let index = 0; index < 200; index++) render(`warm-up-${index}`);
   const [before, heapBefore] = [timers(), heapBytes()];
-  for (let at = 0; at < 1_000; at++) expect(render(`ticket-${at}`)).toBe('<p>waiting</p>');
+  for (let index = 0; index < 1_000; index++) expect(render(`ticket-${index}`)).toBe('<p>waiting</p>');
   await new Promise((resolve) => setTimeout(resolve, 20));
   expect(timers() - before).toBe(0);
-  const grown = heapBytes() - heapBefore;
-  console.info(`1,000 renders: 0 timers, ${(grown / 1e3).toFixed(0)} kB of heap`);
-  expect(grown).toBeLessThan(1_000_000);
+  expect(heapBytes() - heapBefore).toBeLessThan(1_000_000);
 });
 
 function heapBytes(): number {

@@ -1,7 +1,8 @@
 // The page entry point in Chromium with several tabs and users, navigation, and network failures.
 import { describe, expect, it } from 'vitest';
 import { hasChromium } from '../sandbox-doors/browser.js';
-import { DONE, endOf, inChromium, keptIn, PING, reached, until, waiting } from './in-chromium.js';
+import { deferred } from '../support/deferred.js';
+import { DONE, endOf, inChromium, PING, reached, storedKeys, until, waiting } from './in-chromium.js';
 
 const CREATE = `gen.videos.create({ prompt: 'a fox' })`;
 
@@ -16,13 +17,13 @@ describe.skipIf(!hasChromium)('a tab in Chromium', () => {
     if (phase === 'creating') app.creates = new Promise(() => {});
     const isSent = `run.get().phase === '${phase}' && !run.get().isCancelable`;
     await tab.evaluate(reached(`gen.videos.create({ prompt: '${prompt}' })`, isSent));
-    expect(await keptIn(tab)).toHaveLength(1);
+    expect(await storedKeys(tab)).toHaveLength(1);
     await until(() => expect(app.sandbox.jobs).toHaveLength(1));
     await tab.goto('about:blank');
     app.creates = Promise.resolve();
     await tab.goto(`${app.url}?as=ben`);
     expect(await tab.evaluate(endOf('runs[0]'))).toEqual(['failed', code, []]);
-    expect(await keptIn(tab)).toEqual([]);
+    expect(await storedKeys(tab)).toEqual([]);
     // Ben's own create works.
     expect(await tab.evaluate(endOf(`gen.videos.create({ prompt: 'a crow' })`))).toEqual(DONE);
     expect(app.sandbox.jobs).toHaveLength(2);
@@ -36,12 +37,12 @@ describe.skipIf(!hasChromium)('a tab in Chromium', () => {
     const rejected = ['failed', 'other_user', []];
     expect(await tab.evaluate(endOf('gen.videos.create({ prompt: "a click of ann" })'))).toEqual(rejected);
     expect(await tab.evaluate(endOf('window.run'))).toEqual(['failed', 'not_found', expect.any(Array)]);
-    expect(await keptIn(tab)).toEqual([]);
+    expect(await storedKeys(tab)).toEqual([]);
     expect(app.sandbox.jobs).toHaveLength(1);
     expect(await other.evaluate(endOf('gen.videos.create({ prompt: "a click of ben" })'))).toEqual(DONE);
     // Ben's tab stores his run, and the first tab doesn't show it after a reload.
     await tab.goto(app.url);
-    expect([await tab.evaluate('runs.length'), (await keptIn(other)).length]).toEqual([0, 1]);
+    expect([await tab.evaluate('runs.length'), (await storedKeys(other)).length]).toEqual([0, 1]);
     expect(app.sandbox.jobs).toHaveLength(2);
   });
 
@@ -59,18 +60,18 @@ describe.skipIf(!hasChromium)('a tab in Chromium', () => {
 
   it('shares its runs with a duplicated tab, with one job each and two held requests', async () => {
     const { app, context, tab } = await open({ jobMs: 60_000, speed: 1 });
-    const three = `Promise.all(['a', 'b', 'c'].map((prompt) => { const one = gen.videos.create({ prompt }); return ${waiting('one')}; }))`;
-    await tab.evaluate(three);
+    const createThree = `Promise.all(['a', 'b', 'c'].map((prompt) => ${waiting('gen.videos.create({ prompt })')}))`;
+    await tab.evaluate(createThree);
     const opened = context.waitForEvent('page');
     await tab.evaluate('void window.open(location.href)');
     const copy = await opened;
     await until(async () => expect(await copy.evaluate('window.runs?.length')).toBe(3));
-    await copy.evaluate(three.replaceAll(/'(.)'/g, "'$1 of the copy'"));
+    await copy.evaluate(createThree.replaceAll(/'(.)'/g, "'$1 of the copy'"));
     await until(() => expect(app.open()).toBeLessThanOrEqual(2));
     for (const one of [tab, copy]) expect(await one.evaluate<number>(PING)).toBeLessThan(1_000);
     for (const { id } of app.sandbox.jobs) app.sandbox.finish(id);
-    const shown = [await tab.evaluate(`gen.resume().length`), await copy.evaluate(`gen.resume().length`)];
-    expect([...shown, app.sandbox.jobs.length]).toEqual([3, 6, 6]);
+    const runs = [await tab.evaluate(`gen.resume().length`), await copy.evaluate(`gen.resume().length`)];
+    expect([...runs, app.sandbox.jobs.length]).toEqual([3, 6, 6]);
     for (const one of [tab, copy]) expect(await one.evaluate(endOf('gen.resume()[0]'))).toEqual(DONE);
   });
 
@@ -105,8 +106,8 @@ describe.skipIf(!hasChromium)('a tab in Chromium', () => {
 
   it('finds the job of a create during which the tab was closed', async () => {
     const { app, tab, posts } = await open({ jobMs: 200, speed: 10 });
-    let respond = () => {};
-    app.creates = new Promise<void>((resolve) => (respond = resolve));
+    const { promise, resolve: respond } = deferred();
+    app.creates = promise;
     await tab.evaluate(reached(CREATE, '!run.get().isCancelable'));
     await until(() => expect(app.sandbox.jobs).toHaveLength(1));
     await tab.goto('about:blank');

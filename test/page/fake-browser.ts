@@ -1,13 +1,13 @@
 // A fake browser whose proxy returns the responses that a test sets.
 import { createGenPage, type Run, type RunState } from 'gen-client/page';
 import type { GenProxy } from 'gen-client/proxy';
-import { vi } from 'vitest';
+import { afterEach, beforeAll, beforeEach, vi } from 'vitest';
+import { quiet } from '../support/quiet.js';
 
-interface Asked {
+interface ProxyRequest {
   readonly path: string;
   readonly body: Record<string, unknown>;
 }
-type Answer = object | Response | Error;
 
 /** A page's request: JSON to the proxy, or a file. */
 class PageRequest {
@@ -34,28 +34,28 @@ class PageRequest {
   }
   send(body: Blob | string) {
     this.body = body;
-    if (typeof body === 'string') void this.#askProxy(JSON.parse(body));
-    else this.#sendFile(body);
+    if (typeof body === 'string') void this.#callProxy(JSON.parse(body));
+    else this.#uploadFile(body);
   }
-  #sendFile(file: Blob) {
-    browser.sends.push(this);
-    const status = browser.bytesStatus[this.method] ?? 200;
+  #uploadFile(file: Blob) {
+    browser.uploads.push(this);
+    const status = browser.uploadStatus[this.method] ?? 200;
     if (status === 'pending') return;
     queueMicrotask(() => {
       if (status === 'broken') return this.onloadend?.();
       this.upload.onprogress?.({ loaded: file.size });
-      this.#respond(status, browser.bytesReply);
+      this.#respond(status, browser.uploadResponse);
     });
   }
-  async #askProxy(body: Record<string, unknown>) {
+  async #callProxy(body: Record<string, unknown>) {
     const verb = this.url.replace('/api/gen/', '');
-    if (verb === 'session' && browser.answers.session === undefined)
+    if (verb === 'session' && browser.responses.session === undefined)
       return this.#respond(200, { ticket: `s${++browser.sessions}` });
-    browser.asked.push({ path: this.url, body });
-    browser.requests.push(this);
-    const next = browser.answers[verb] ?? [];
-    const given = (next.length > 1 ? next.shift() : next[0]) ?? new Promise<never>(() => {});
-    const response = await Promise.resolve(given).catch((error: Error) => error);
+    browser.requests.push({ path: this.url, body });
+    browser.xhrs.push(this);
+    const queue = browser.responses[verb] ?? [];
+    const next = (queue.length > 1 ? queue.shift() : queue[0]) ?? new Promise<never>(() => {});
+    const response = await Promise.resolve(next).catch((error: Error) => error);
     if (response instanceof Error) this.onloadend?.();
     else if (response instanceof Response)
       this.#respond(
@@ -82,7 +82,10 @@ class PageRequest {
 }
 
 /** Sends JSON to the proxy like the browser's `fetch`. */
-function fetched(url: string, { method = 'GET', headers, credentials, body, signal }: RequestInit): Promise<Response> {
+function fakeFetch(
+  url: string,
+  { method = 'GET', headers, credentials, body, signal }: RequestInit,
+): Promise<Response> {
   const request = new PageRequest();
   request.open(method, url);
   Object.assign(request.headers, headers);
@@ -98,42 +101,44 @@ function fetched(url: string, { method = 'GET', headers, credentials, body, sign
   });
 }
 
-/** The page's requests, and the responses for each path in order. The last one repeats. */
-export const browser = {
-  asked: [] as Asked[],
-  /** Number of session tickets that the page requested: s1, s2, … They aren't included in `asked`. */
+const emptyBrowser = () => ({
+  /** Requests to the proxy, except for session tickets. */
+  requests: [] as ProxyRequest[],
+  /** The same requests as the page sent them. */
+  xhrs: [] as PageRequest[],
+  /** Number of session tickets that the page requested: s1, s2, … */
   sessions: 0,
-  requests: [] as PageRequest[],
-  answers: {} as Record<string, Answer[]>,
+  /** Responses by verb, in order. The last one repeats. */
+  responses: {} as Record<string, (object | Response | Error)[]>,
+  /** The tab's sessionStorage. */
   stored: new Map<string, string>(),
-  sends: [] as PageRequest[],
-  /** Responses to uploaded bytes, by method: a status, or a broken connection. */
-  bytesStatus: {} as Record<string, number | 'broken' | 'pending'>,
-  bytesReply: null as object | null,
-};
-
-/** Adds a job's phase like the proxy. */
-const withPhase = (reply: object) => ({
-  ...reply,
-  ...('status' in reply && { phase: 'url' in reply ? 'done' : 'error' in reply ? 'failed' : 'waiting' }),
+  uploads: [] as PageRequest[],
+  /** Responses to uploads, by method: a status, a broken connection, or none. */
+  uploadStatus: {} as Record<string, number | 'broken' | 'pending'>,
+  uploadResponse: null as object | null,
 });
 
-/** Opens an empty browser with a stopped clock. */
-export function openBrowser(): void {
+export const browser = emptyBrowser();
+
+/** Adds a job's phase like the proxy. */
+const withPhase = (job: object) => ({
+  ...job,
+  ...('status' in job && { phase: 'url' in job ? 'done' : 'error' in job ? 'failed' : 'waiting' }),
+});
+
+/** Gives each test an empty browser with a stopped clock. */
+export function fakeBrowserPerTest(): void {
+  beforeAll(quiet);
+  beforeEach(openBrowser);
+  afterEach(closeBrowser);
+}
+
+function openBrowser(): void {
   vi.useFakeTimers();
-  Object.assign(browser, {
-    asked: [],
-    sessions: 0,
-    requests: [],
-    answers: {},
-    stored: new Map(),
-    sends: [],
-    bytesStatus: {},
-    bytesReply: null,
-  });
+  Object.assign(browser, emptyBrowser());
   vi.stubGlobal('location', new URL('https://app.test/'));
   vi.stubGlobal('XMLHttpRequest', PageRequest);
-  vi.stubGlobal('fetch', fetched);
+  vi.stubGlobal('fetch', fakeFetch);
   vi.stubGlobal('sessionStorage', {
     getItem: (name: string) => browser.stored.get(name) ?? null,
     setItem: (name: string, value: string) => browser.stored.set(name, value),
@@ -141,9 +146,9 @@ export function openBrowser(): void {
 }
 
 /** Restores the globals and the clock once pending work has reached a request, which gets no response. */
-export async function closeBrowser(): Promise<void> {
+async function closeBrowser(): Promise<void> {
   vi.useRealTimers();
-  browser.answers = {};
+  browser.responses = {};
   for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve));
   vi.unstubAllGlobals();
 }
@@ -163,13 +168,13 @@ type AnyProxy = GenProxy<{
 }>;
 
 /** Creates a page with every verb. */
-export const open = (url = '/api/gen') => createGenPage<AnyProxy>({ url });
+export const openPage = (url = '/api/gen') => createGenPage<AnyProxy>({ url });
 
 /** Runs pending microtasks. */
-export const settled = () => vi.advanceTimersByTimeAsync(0);
+export const settle = () => vi.advanceTimersByTimeAsync(0);
 
 /** Returns the requested paths, in order. */
-export const paths = () => browser.asked.map(({ path }) => path.replace('/api/gen/', ''));
+export const paths = () => browser.requests.map(({ path }) => path.replace('/api/gen/', ''));
 
 /** Records a run's states. */
 export function statesOf(run: Run): RunState[] {
@@ -178,7 +183,7 @@ export function statesOf(run: Run): RunState[] {
   return states;
 }
 
-/** Returns a run's state or failure, or `open`. */
+/** Returns a run's last state or its error, or `open` while it runs. */
 export const endOf = (run: Run | undefined) =>
   Promise.race([
     run?.done.catch(({ code, message }) => ({ code, message })),
@@ -186,4 +191,4 @@ export const endOf = (run: Run | undefined) =>
   ]);
 
 /** Returns the data that the tab stores across reloads. */
-export const kept = () => JSON.parse(browser.stored.get('gen-page:/api/gen') ?? '{}');
+export const storedRuns = () => JSON.parse(browser.stored.get('gen-page:/api/gen') ?? '{}');

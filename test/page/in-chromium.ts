@@ -14,28 +14,28 @@ export const until = <T>(check: () => T) => vi.waitFor(check, { timeout: PATIENC
 /** Expression that resolves when a run meets a condition or ends. */
 export const reached = (run: string, condition: string) => `new Promise((resolve) => {
   const run = ${run};
-  const look = () => (${condition} || /done|failed/.test(run.get().phase)) && resolve();
-  run.subscribe(look);
-  look();
+  const check = () => (${condition} || /done|failed/.test(run.get().phase)) && resolve();
+  run.subscribe(check);
+  check();
 })`;
 
-/** Expression that resolves with a run's last phase, its code, and everything that it has shown of a job. */
+/** Expression that resolves with a run's last phase, its error code, and each status, URL, or price that it reported. */
 export const endOf = (run: string) => `new Promise((resolve) => {
   const run = ${run};
-  const seen = [];
-  const look = () => {
+  const reported = [];
+  const check = () => {
     const { phase, status, url, tokens, error } = run.get();
-    if (status ?? url ?? tokens) seen.push(status ?? url ?? tokens);
-    if (['done', 'failed'].includes(phase)) resolve([phase, error?.code ?? null, seen]);
+    if (status ?? url ?? tokens) reported.push(status ?? url ?? tokens);
+    if (['done', 'failed'].includes(phase)) resolve([phase, error?.code ?? null, reported]);
   };
-  run.subscribe(look);
-  look();
+  run.subscribe(check);
+  check();
 })`;
 
 /** Expression that resolves when a run waits for its job. */
 export const waiting = (run: string) => reached(run, `run.get().phase === 'waiting'`);
 
-/** Expression that resolves with the milliseconds of another request to the app. */
+/** Expression that resolves with the duration of another request to the app, in milliseconds. */
 export const PING = `(async () => { const start = performance.now(); await (await fetch('/plain')).text(); return performance.now() - start; })()`;
 
 /** Runs a file's tests in one browser. Each test opens its own app. */
@@ -63,11 +63,11 @@ export function inChromium() {
       context,
       tab,
       /** Returns the number of requests for a verb. */
-      posts: (verb: string) => started.requests.filter((one) => one === `POST ${verb}`).length,
+      posts: (verb: string) => started.requests.filter((request) => request === `POST ${verb}`).length,
     };
   };
 }
 
 /** Returns the keys of the runs that a tab stores. */
-export const keptIn = (tab: Page) =>
+export const storedKeys = (tab: Page) =>
   tab.evaluate<string[]>('Object.keys(JSON.parse(sessionStorage["gen-page:/api/gen"] ?? "{}"))');
