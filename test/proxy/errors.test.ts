@@ -1,12 +1,11 @@
 // Each error as a page receives it: status, code, message, and headers.
 import { createBudget } from 'gen-client';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { APP, type App, KEY, openApp, type PageRequest } from './support.js';
+import { APP, type App, INPUT, KEY, openApp, PAGE_HEADERS, type PageRequest, sendBytes } from './support.js';
 
 type Options = Parameters<typeof openApp>[0];
 type PostArgs = readonly [verb: string, body: unknown, as?: PageRequest];
 
-const INPUT = { prompt: 'a fox' };
 const VIDEO: PostArgs = ['videos', { key: KEY, input: INPUT }];
 const FILE = { type: 'image/png', size: 10 };
 const withHeaders = (headers: Record<string, string>): PostArgs =>
@@ -17,7 +16,6 @@ const uploadsOf = (value: unknown): Options => ({
 
 describe('a rejected request', () => {
   it.each<[string, PostArgs, string, Options?]>([
-    ['to an unknown path', ['nothing', {}], '404 not_found'],
     ['with another content type', withHeaders({ 'content-type': 'text/json' }), '415 json_required'],
     ['with a content-length over the limit', withHeaders({ 'content-length': '131073' }), '413 body_too_large'],
     ["over the app's limit", VIDEO, '429 rate_limited retry-after: 5', { limit: async () => false }],
@@ -65,43 +63,25 @@ describe('a rejected request', () => {
     ['with an invalid origin', { origin: 'null' }, 403],
     ['without an origin', {}, 200],
   ])('%s, %j: %i', async (_, more, status) => {
-    const headers = {
-      'content-type': 'application/json; charset=utf-8',
-      'x-gen-page': '1',
-      'x-session': 'ann',
-      ...more,
-    };
+    const headers = { ...PAGE_HEADERS, 'content-type': 'application/json; charset=utf-8', ...more };
     const body = JSON.stringify({ key: KEY, input: INPUT });
     expect((await openApp().send('videos', { method: 'POST', headers, body })).status).toBe(status);
   });
 
   describe('from another host', () => {
     afterEach(() => void vi.unstubAllEnvs());
-    const headers = {
-      'content-type': 'application/json',
-      'x-gen-page': '1',
-      'x-session': 'ann',
-      origin: 'http://shop.test',
-      host: 'upstream:3000',
-    };
+    const headers = { ...PAGE_HEADERS, origin: 'http://shop.test', host: 'upstream:3000' };
     const reported = async () => (await openApp().send('videos', { method: 'POST', headers, body: '{}' })).json();
 
-    it('lists both hosts in its message during development', async () => {
-      expect(await reported()).toEqual({
-        code: 'foreign_origin',
-        message:
-          "This page may not use this address. Its origin is http://shop.test, and the proxy's host is upstream:3000. List the origin in origins, or let the reverse proxy pass on the Host header.",
-        retry: false,
-      });
-    });
-
-    it('lists neither in production', async () => {
-      vi.stubEnv('NODE_ENV', 'production');
-      expect(await reported()).toEqual({
-        code: 'foreign_origin',
-        message: 'This page may not use this address.',
-        retry: false,
-      });
+    const HINT =
+      " Its origin is http://shop.test, and the proxy's host is upstream:3000. List the origin in origins, or let the reverse proxy pass on the Host header.";
+    it.each([
+      ['lists both hosts in its message during development', 'development', HINT],
+      ['lists neither in production', 'production', ''],
+    ])('%s', async (_, environment, hint) => {
+      vi.stubEnv('NODE_ENV', environment);
+      const message = `This page may not use this address.${hint}`;
+      expect(await reported()).toEqual({ code: 'foreign_origin', message, retry: false });
     });
   });
 
@@ -128,21 +108,15 @@ describe('a rejected request', () => {
 
 describe('an upload', () => {
   const begin = async (app: App, file: object) => String((await app.post('upload', file)).body.put);
-  const send = (app: App, put: string, body: BodyInit | null, more: Record<string, string> = {}) =>
-    app.send('bytes', {
-      method: 'POST',
-      headers: { 'x-gen-page': '1', 'x-session': 'ann', 'x-gen-ticket': put, ...more },
-      body,
-    });
 
   it.each<[BodyInit | null, Record<string, string>, string]>([
     [new Uint8Array(11), { 'content-length': '11' }, '413 The file size differs from the declared size.'],
     [new Uint8Array(9), { 'content-length': '9' }, '400 The file size differs from the declared size.'],
     [new Uint8Array(11), {}, '413 The file size differs from the declared size.'],
     [null, {}, '400 The file is empty.'],
-  ])("is rejected if its bytes don't match its announced size, %# with %j: %s", async (body, headers, expected) => {
+  ])("is rejected if its bytes don't match its declared size, %# with %j: %s", async (body, headers, expected) => {
     const app = openApp();
-    const response = await send(app, await begin(app, FILE), body, headers);
+    const response = await sendBytes(app, await begin(app, FILE), body, { headers });
     const { code, message } = (await response.json()) as { code: string; message: string };
     expect([code, `${response.status} ${message}`]).toEqual(['size_mismatch', expected]);
   });
@@ -165,26 +139,23 @@ describe('an upload', () => {
 
   it('can be sent for ten minutes plus time for its size, and used for a day', async () => {
     const app = openApp({ upload: () => true }, { clock: 'manual' });
-    const image = await (await app.client.jobs.output(await finished(app))).bytes();
+    const { job } = await app.client.images.create(INPUT);
+    await app.sandbox.advance(600_000);
+    const image = await (await app.client.jobs.output(await app.client.jobs.get(job.id))).bytes();
     const put = await begin(app, { type: 'image/png', size: image.byteLength });
     const late = await begin(app, { type: 'image/png', size: 10_000_000 });
-    expect((await send(app, put, image.slice())).status).toBe(200);
+    expect((await sendBytes(app, put, image.slice())).status).toBe(200);
     const { body } = await app.post('uploaded', { put });
     await app.sandbox.advance(600_000 + image.byteLength / 100);
     expect((await app.post('uploaded', { put })).status).toBe(404);
-    expect((await send(app, late, new Uint8Array(1), { 'content-length': '1' })).status).toBe(400);
+    const sendLate = async () => (await sendBytes(app, late, 'x', { headers: { 'content-length': '1' } })).status;
+    expect(await sendLate()).toBe(400);
     await app.sandbox.advance(100_000);
-    expect((await send(app, late, new Uint8Array(1), { 'content-length': '1' })).status).toBe(404);
+    expect(await sendLate()).toBe(404);
     const use = (key: string) =>
       app.post('videos', { key: `${KEY}${key}`, input: { ...INPUT, first_frame_upload_id: body.upload } });
     expect((await use('a')).status).toBe(200);
     await app.sandbox.advance(24 * 3_600_000);
     expect((await use('b')).status).toBe(404);
   });
-
-  async function finished(app: App) {
-    const { job } = await app.client.images.create({ prompt: 'a fox' });
-    await app.sandbox.advance(600_000);
-    return app.client.jobs.get(job.id);
-  }
 });

@@ -1,13 +1,12 @@
 // Keys with a job and finished jobs need no request to the service.
 import { describe, expect, it, vi } from 'vitest';
-import { type App, KEY, openApp, SECRET, watchFrom } from './support.js';
+import { ANN, type App, INPUT, KEY, openApp, SECRET, watchFrom } from './support.js';
 
-const INPUT = { prompt: 'a fox' };
 const MINUTE_MS = 60_000;
 const sent = ({ sandbox }: App, method: string) => sandbox.requests.filter((request) => request.method === method);
 
 describe('a key with a known job', () => {
-  it("uses no slot: after 60 repetitions, another user's create is sent immediately", async () => {
+  it("uses no slot, so 60 repetitions don't delay another user's create", async () => {
     const app = openApp({}, { clock: 'manual' });
     const { body } = await app.post('videos', { key: KEY, input: INPUT });
     for (let times = 0; times < 60; times++) {
@@ -15,7 +14,7 @@ describe('a key with a known job', () => {
       expect(again).toMatchObject({ status: 200, body: { ticket: expect.any(String), tokens: body.tokens } });
     }
     expect(sent(app, 'POST')).toHaveLength(1);
-    // Another user's identical key is independent.
+    // Keys belong to their user.
     expect(await app.post('videos', { key: KEY, input: INPUT }, { user: 'ben' })).toMatchObject({ status: 200 });
     expect(app.sandbox.jobs).toHaveLength(2);
   });
@@ -74,38 +73,37 @@ describe('a key with a known job', () => {
     expect(app.sandbox.jobs).toHaveLength(1);
     // The key identifies the input, not the params, so changed params cause no error or warning.
     expect(await create.mock.results[0]?.value).toMatchObject({ warnings: [] });
-    const state = async (ticket: unknown) => (await deployed.post('watch', { ticket })).status;
-    expect([await state(body.ticket), await state(again.body.ticket)]).toEqual([200, 200]);
+    for (const { ticket } of [body, again.body]) expect((await deployed.post('watch', { ticket })).status).toBe(200);
   });
 });
 
 describe('a job that has ended', () => {
-  async function finished(app: App, failed = false) {
+  async function finishedJob(app: App, isFailed = false) {
     const { job } = await app.client.videos.create(INPUT);
-    if (failed) app.sandbox.finish(job.id, { status: 'failed', errorCode: 'generation_rejected' });
+    if (isFailed) app.sandbox.finish(job.id, { status: 'failed', errorCode: 'generation_rejected' });
     else await app.sandbox.advance(5 * MINUTE_MS);
-    return app.proxy.ticket(job, { id: 'ann' });
+    return app.proxy.ticket(job, ANN);
   }
 
   it.each([
     ['completed', false, { phase: 'done', url: expect.any(String), progress: 1, etaMs: 0 }],
     ['failed', true, { phase: 'failed', error: { code: 'generation_rejected', message: expect.any(String) } }],
-  ])('as %s is polled once, and not again after an hour', async (status, failed, more) => {
+  ])('as %s is polled once, and not again after an hour', async (status, isFailed, more) => {
     const app = openApp({}, { clock: 'manual' });
-    const ticket = await finished(app, failed);
+    const ticket = await finishedJob(app, isFailed);
     const first = await app.post('watch', { ticket });
     expect(first.body).toMatchObject({ status, ...more });
-    const reads = sent(app, 'GET').length;
+    const polls = sent(app, 'GET').length;
     await app.sandbox.advance(60 * MINUTE_MS);
     const again = await app.post('watch', { ticket, seen: status });
     expect(again.body).toMatchObject({ status, ...more });
-    expect(sent(app, 'GET')).toHaveLength(reads);
+    expect(sent(app, 'GET')).toHaveLength(polls);
     expect((await app.post('watch', { ticket }, { user: 'ben' })).status).toBe(404);
   });
 
   it('is returned immediately, even if the user has reached the limit of open requests', async () => {
     const app = openApp({}, { clock: 'manual', jobDurationMs: MINUTE_MS });
-    const ended = await finished(app);
+    const ended = await finishedJob(app);
     await app.post('watch', { ticket: ended });
     const { body } = await app.post('videos', { key: KEY, input: INPUT });
     await app.post('watch', { ticket: body.ticket });

@@ -5,7 +5,7 @@ import { createSandbox } from 'gen-client/sandbox';
 import { describe, expect, it } from 'vitest';
 import { SECRET } from './support.js';
 
-const RIGHT = {
+const VALID = {
   client: createSandbox().client(),
   secret: SECRET,
   authorize: () => null,
@@ -26,18 +26,18 @@ describe('createGenProxy', () => {
     ['an origin with a trailing slash', { origins: ['https://app.example/'] }, 'origins must be a list of origins'],
     ['a host instead of an origin', { origins: ['app.example'] }, 'origins must be a list of origins'],
     ['a string instead of a list', { origins: 'https://app.example' }, 'origins must be a list of origins'],
-  ])('rejects %s with the fix in its message', (_, wrong, message) => {
-    const make = () => createGenProxy({ ...RIGHT, ...wrong } as never);
-    expect(make).toThrow(GenError);
-    expect(make).toThrow(message);
+  ])('rejects %s with the fix in its message', (_, invalid, message) => {
+    const create = () => createGenProxy({ ...VALID, ...invalid } as never);
+    expect(create).toThrow(GenError);
+    expect(create).toThrow(message);
   });
 
   it('accepts origins, eight secrets, and a 32-character secret', () => {
-    for (const right of [
+    for (const valid of [
       { origins: ['https://app.example', 'http://localhost:3000'] },
       { secret: Array.from({ length: 8 }, () => SECRET) },
       { secret: 'x'.repeat(32) },
     ])
-      expect(createGenProxy({ ...RIGHT, ...right } as never)).toBeTypeOf('function');
+      expect(createGenProxy({ ...VALID, ...valid } as never)).toBeTypeOf('function');
   });
 });

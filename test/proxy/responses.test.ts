@@ -1,4 +1,4 @@
-// Page responses: reasons, retry hints, and outcomes that need no poll.
+// The proxy's responses: reasons, retry hints, outcomes that need no poll, and deleted uploads.
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import express from 'express';
@@ -7,12 +7,38 @@ import { createBudget, PreflightError } from 'gen-client';
 import { toNodeHandler } from 'gen-client/node';
 import { describe, expect, it, vi } from 'vitest';
 import { PATIENCE_MS } from '../support/patience.js';
-import { type App, completeUpload, KEY, openApp } from './support.js';
+import { ANN, type App, completeUpload, INPUT, KEY, openApp, PAGE_HEADERS, sendBytes } from './support.js';
 
-const INPUT = { prompt: 'a fox' };
-const ANN = { id: 'ann' };
-const uploads = (app: ReturnType<typeof openApp>) =>
-  app.sandbox.requests.filter(({ path }) => path === '/v1/uploads').length;
+describe('a page that creates a video', () => {
+  it('gets a ticket, follows the job to its end, and plays its file', async () => {
+    const app = openApp();
+    const created = await app.post('videos', { key: KEY, input: { prompt: 'a fox at dawn' } });
+    expect(created.status).toBe(200);
+    expect(created.headers.get('cache-control')).toBe('no-store');
+    const { tokens } = created.body;
+    expect(tokens).toBeGreaterThan(0);
+    let response = created.body;
+    while (response.phase === 'waiting') {
+      expect(response.tokens).toBe(tokens);
+      const next = await app.post('watch', { ticket: created.body.ticket, seen: response.status });
+      expect(next.status).toBe(200);
+      response = next.body;
+    }
+    expect(response).toMatchObject({ status: 'completed', progress: 1, tokens });
+    const file = await app.send(String(response.url), { headers: { 'x-session': 'ann', range: 'bytes=0-99' } });
+    expect(file.status).toBe(206);
+    expect(file.headers.get('content-type')).toContain('video/mp4');
+    expect(file.headers.get('referrer-policy')).toBe('no-referrer');
+    expect((await file.arrayBuffer()).byteLength).toBe(100);
+  });
+
+  it('gets a link that opens without a session', async () => {
+    const app = openApp();
+    const job = await app.client.videos.createAndWait({ prompt: 'a fox' });
+    const link = await app.proxy.link(job, { expiresInMs: 60_000 });
+    expect((await app.send(link)).status).toBe(200);
+  });
+});
 
 it('returns the reason of a failed generation', async () => {
   const app = openApp({}, { clock: 'manual' });
@@ -22,14 +48,14 @@ it('returns the reason of a failed generation', async () => {
   expect(body.error).toMatchObject({ message: expect.stringContaining('Change the prompt, references, or options.') });
 });
 
-it('polls none of 200 finished jobs whose tickets were created from the jobs', async () => {
+it('polls no finished job whose ticket was created from the job', async () => {
   const app = openApp({}, { clock: 'manual', jobDurationMs: 1 });
   const { job } = await app.client.images.create(INPUT);
   await app.sandbox.advance(60_000);
   const final = await app.client.jobs.get(job.id);
   const before = app.sandbox.requests.length;
   const tickets = await Promise.all(Array.from({ length: 100 }, () => app.proxy.ticket(final, ANN)));
-  for (let half = 0; half < 2; half++) {
+  for (let repeat = 0; repeat < 2; repeat++) {
     const { body } = await app.post('watch', { jobs: tickets.map((ticket) => ({ ticket })) });
     const jobs = body.jobs as { status: string; url: string }[];
     expect(new Set(jobs.map(({ status, url }) => `${status} ${typeof url}`))).toEqual(new Set(['completed string']));
@@ -70,10 +96,8 @@ describe('an error states whether a retry helps', () => {
 
   it('an unavailable service', async () => {
     const app = openApp();
-    const client = app.client.withOptions({
-      maxRetries: 0,
-      fetch: () => Promise.reject(new TypeError('fetch failed')),
-    });
+    const fetch = () => Promise.reject(new TypeError('fetch failed'));
+    const client = app.client.withOptions({ maxRetries: 0, fetch });
     const { body } = await openApp({ client }).post('videos', { key: KEY, input: INPUT });
     expect(body).toMatchObject({ code: 'service_error', retry: true });
   });
@@ -94,7 +118,8 @@ it("limits a user's abandoned uploads to 16 per minute without blocking others",
   const app = openApp();
   const file = { type: 'image/png', size: 10 };
   const statuses = await Promise.all(Array.from({ length: 130 }, async () => (await app.post('upload', file)).status));
-  expect([statuses.filter((status) => status === 200).length, uploads(app)]).toEqual([16, 16]);
+  expect(statuses.filter((status) => status === 200)).toHaveLength(16);
+  expect(app.sandbox.requests.filter(({ path }) => path === '/v1/uploads')).toHaveLength(16);
   expect((await app.post('upload', file, { user: 'ben' })).status).toBe(200);
 });
 
@@ -121,8 +146,8 @@ describe("deletes a page's upload", () => {
     const { body } = await create(app, ticket);
     expect(deleted(app)).toEqual([]);
     for (let phase: unknown = body.phase, seen: unknown; phase === 'waiting'; ) {
-      const reply = await app.post('watch', { ticket: body.ticket, seen });
-      ({ phase, status: seen } = reply.body);
+      const response = await app.post('watch', { ticket: body.ticket, seen });
+      ({ phase, status: seen } = response.body);
     }
     await vi.waitFor(() => expect(deleted(app)).toEqual([`/v1/uploads/${id}`]), PATIENCE_MS);
   });
@@ -139,10 +164,8 @@ describe("deletes a page's upload", () => {
     const app = openApp();
     const { body } = await app.post('upload', { name: 'a.png', type: 'image/png', size: 10 });
     const page = new AbortController();
-    const headers = { 'x-gen-page': '1', 'x-session': 'ann', 'x-gen-ticket': String(body.put) };
-    const never = new ReadableStream({ pull: () => new Promise(() => {}) });
-    const init = { method: 'POST', headers, body: never, duplex: 'half', signal: page.signal };
-    const response = app.send('bytes', init as RequestInit);
+    const endless = new ReadableStream({ pull: () => new Promise(() => {}) });
+    const response = sendBytes(app, String(body.put), endless, { signal: page.signal });
     page.abort();
     expect((await response).status).toBe(499);
     await vi.waitFor(() => expect(deleted(app)).toHaveLength(1), PATIENCE_MS);
@@ -164,8 +187,7 @@ describe('a JSON body parsed by a framework', () => {
   app.use('/api/gen', handler);
 
   async function statusAt(url: string, body: string): Promise<number> {
-    const headers = { 'content-type': 'application/json', 'x-gen-page': '1', 'x-session': 'ann' };
-    return (await fetch(`${url}/api/gen/videos`, { method: 'POST', headers, body })).status;
+    return (await fetch(`${url}/api/gen/videos`, { method: 'POST', headers: PAGE_HEADERS, body })).status;
   }
   const bodies = [
     [JSON.stringify({ key: KEY, input: INPUT }), 200],

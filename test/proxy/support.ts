@@ -4,6 +4,11 @@ import { createSandbox, type Sandbox } from 'gen-client/sandbox';
 
 /** URL of the test app. */
 export const APP = 'https://app.test';
+export const INPUT = { prompt: 'a fox' };
+/** The user of most requests. */
+export const ANN = { id: 'ann' };
+/** Headers of a POST from ann's page. */
+export const PAGE_HEADERS = { 'content-type': 'application/json', 'x-gen-page': '1', 'x-session': 'ann' };
 export const SECRET = 'a secret of the app that has more than 32 characters';
 
 type ProxyOptions = Omit<Partial<Parameters<typeof createGenProxy>[0]>, 'create'> & {
@@ -127,12 +132,8 @@ async function awaitSignatures(): Promise<void> {
 /** Sends a POST as ann's page. `disconnect` closes the page. */
 export function pagePost({ send }: Pick<App, 'send'>, verb: string, body: unknown) {
   const page = new AbortController();
-  const response = send(verb, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', 'x-gen-page': '1', 'x-session': 'ann' },
-    body: JSON.stringify(body),
-    signal: page.signal,
-  });
+  const init = { method: 'POST', headers: PAGE_HEADERS, body: JSON.stringify(body), signal: page.signal };
+  const response = send(verb, init);
   return { response, disconnect: () => page.abort() };
 }
 
@@ -140,20 +141,24 @@ export function pagePost({ send }: Pick<App, 'send'>, verb: string, body: unknow
 export const watchFrom = (app: Pick<App, 'send'>, ticket: string) =>
   pagePost(app, 'watch', { jobs: [{ ticket, seen: 'processing' }] });
 
+/** Sends an upload's bytes, which a stream may hold back. */
+export function sendBytes({ send }: Pick<App, 'send'>, put: string, body: BodyInit | null, init: RequestInit = {}) {
+  const headers = { 'x-gen-page': '1', 'x-session': 'ann', 'x-gen-ticket': put, ...init.headers };
+  return send('bytes', { method: 'POST', body, duplex: 'half', ...init, headers } as RequestInit);
+}
+
 /** A key as a page creates it. */
 export const KEY = 'b5f1c0de-0000-4000-8000-000000000001';
 
-/** Uploads an image as the user. Returns the upload's ticket, its raw ID, and the ticket for its bytes. */
+/** Uploads an image as ann. Returns the upload's ticket, its raw ID, and the ticket for its bytes. */
 export async function completeUpload(
   app: App,
-  user = 'ann',
 ): Promise<{ readonly ticket: string; readonly id: string; readonly put: string }> {
   const image = await (await app.client.jobs.output(await app.client.images.createAndWait({ prompt: 'x' }))).bytes();
-  const { body } = await app.post('upload', { name: 'a.png', type: 'image/png', size: image.length }, { user });
+  const { body } = await app.post('upload', { name: 'a.png', type: 'image/png', size: image.length });
   const put = String(body.put);
-  const headers = { 'x-gen-page': '1', 'x-session': user, 'x-gen-ticket': put };
-  await app.send('bytes', { method: 'POST', headers, body: image });
-  const uploaded = await app.post('uploaded', { put }, { user });
+  await sendBytes(app, put, image);
+  const uploaded = await app.post('uploaded', { put });
   const id = JSON.parse(Buffer.from(put.split('.')[0] ?? '', 'base64url').toString()).id;
   return { ticket: String(uploaded.body.upload), id, put };
 }

@@ -3,17 +3,16 @@ import { GenClient } from 'gen-client';
 import { createSandbox } from 'gen-client/sandbox';
 import { describe, expect, it } from 'vitest';
 import { CLOCK, clockOf } from '../../src/runtime/clock.js';
-import { msUntil, openApp, watchFrom } from './support.js';
+import { ANN, msUntil, openApp, watchFrom } from './support.js';
 
-const ANN = { id: 'ann' };
 const MINUTE_MS = 60_000;
 
 /** Opens an app with a job in flight and a manual clock. */
 async function openWithJob(overrides: Parameters<typeof openApp>[0] = {}) {
   const app = openApp(overrides, { clock: 'manual', jobDurationMs: 5 * MINUTE_MS });
   const { job } = await app.client.videos.create({ prompt: 'a fox' });
-  const reads = () => app.sandbox.requests.filter(({ method }) => method === 'GET').length;
-  return { app, job, reads, ticket: await app.proxy.ticket(job, ANN) };
+  const polls = () => app.sandbox.requests.filter(({ method }) => method === 'GET').length;
+  return { app, job, polls, ticket: await app.proxy.ticket(job, ANN) };
 }
 
 describe('a ticket created by the server', () => {
@@ -81,13 +80,13 @@ describe('a request that watches a job', () => {
   });
 
   it("stops the job's polls a minute after the last page disconnects", async () => {
-    const { app, ticket, reads } = await openWithJob({ holdMs: 20_000 });
+    const { app, ticket, polls } = await openWithJob({ holdMs: 20_000 });
     await msUntil(app.sandbox, app.post('watch', { ticket, seen: 'processing' }));
     await app.sandbox.advance(MINUTE_MS);
-    const before = reads();
+    const before = polls();
     expect(before).toBeGreaterThan(1);
     await app.sandbox.advance(2 * MINUTE_MS);
-    expect(reads()).toBe(before);
+    expect(polls()).toBe(before);
   });
 });
 
@@ -147,6 +146,23 @@ describe('a request that watches a job on Workers, where each request waits alon
       body: { status: 'completed', phase: 'done', progress: 1, etaMs: 0 },
     });
   });
+});
+
+describe("a service that doesn't respond", () => {
+  it.each([[undefined], ['processing'], [7]])(
+    'reports no change to a page that has seen %j after ten seconds',
+    async (seen) => {
+      const sandbox = createSandbox({ clock: 'manual' });
+      const { apiKey, baseUrl } = sandbox;
+      const fetch = () => new Promise<Response>(() => {});
+      const client = new GenClient({ apiKey, baseUrl, fetch, ...{ [CLOCK]: clockOf(sandbox.client()) } });
+      const app = openApp({ client, holdMs: 0 } as never);
+      const ticket = await app.proxy.ticket('job_1', ANN);
+      const response = app.post('watch', { ticket, seen });
+      expect(await msUntil(sandbox, response)).toBeGreaterThanOrEqual(10_000);
+      expect(await response).toMatchObject({ status: 200, body: { againMs: 5_000 } });
+    },
+  );
 });
 
 describe("the target of an upload's bytes", () => {
