@@ -9,7 +9,7 @@ import { llmsFullTxt, llmsTxt } from './llms.js';
 const built = (file: string) => fileURLToPath(new URL(`../../dist/${file}`, import.meta.url));
 const guides = chapters();
 
-/** The entry points, as programs import them. */
+/** Entry points, as programs import them. */
 const MODULES = ENTRY_POINTS.map((name) => (name === 'index' ? 'gen-client' : `gen-client/${name}`));
 
 const guideSidebar: DefaultTheme.SidebarItem[] = guides.map(({ title, guides }) => ({
@@ -28,18 +28,18 @@ const referenceSidebar: DefaultTheme.SidebarItem[] = [
   },
 ];
 
-/** The pages of a module's classes, as TypeDoc has written them. */
+/** Returns the sidebar items of a module's classes, from TypeDoc's pages. */
 function classesOf(module: string): DefaultTheme.SidebarItem {
   const folder = new URL(`../api/${module}/classes/`, import.meta.url);
   if (!existsSync(folder)) return {};
   const names = readdirSync(folder).map((file) => file.replace('.md', ''));
-  // The client before the errors.
+  // List the client before the errors.
   const sorted = names.toSorted((a, b) => Number(/Error$/.test(a)) - Number(/Error$/.test(b)) || a.localeCompare(b));
   const items = sorted.map((name) => ({ text: name, link: `/api/${module}/classes/${name}` }));
   return { collapsed: module !== 'gen-client', items };
 }
 
-/** The texts for language models: an index, and everything in one file. */
+/** Writes an index and a complete text for language models. */
 function writeLlmsTxt(): void {
   const folder = new URL('../public/', import.meta.url);
   mkdirSync(folder, { recursive: true });
@@ -56,7 +56,7 @@ export default defineConfig({
   cleanUrls: false,
   lastUpdated: false,
   markdown: { config: labelCells },
-  // Each guide as Markdown beside its page: llms.txt links to it. The recipes link to the examples.
+  // llms.txt links to the guides as Markdown, and the recipes link to the examples.
   buildEnd({ outDir }) {
     cpSync(new URL('../../examples/apps', import.meta.url), `${outDir}/examples/apps`, { recursive: true });
     for (const { name, text } of guides.flatMap((chapter) => chapter.guides)) {
@@ -78,18 +78,18 @@ export default defineConfig({
       provider: 'local',
       options: {
         miniSearch: {
-          // All guides before members: people search for a task, and open the reference from there.
+          // Rank guides above the reference, because people search for a task first.
           searchOptions: { boostDocument: (id) => (/\/api\//.test(id) ? 0.001 : 1) },
         },
       },
     },
-    docFooter: { prev: 'Before', next: 'Next' },
-    footer: { message: 'MIT licence' },
+    docFooter: { prev: 'Previous', next: 'Next' },
+    footer: { message: 'MIT license' },
   },
   vite: {
     resolve: {
       alias: [
-        // What is published is what the playground runs.
+        // The playground runs the published build.
         { find: /^gen-client$/, replacement: built('index.js') },
         { find: /^gen-client\/([a-z-]+)$/, replacement: built('$1.js') },
       ],
@@ -97,8 +97,8 @@ export default defineConfig({
     build: {
       chunkSizeWarningLimit: 2_000,
       rollupOptions: {
-        // Comments in zod that only esbuild reads.
-        onwarn: (warning, tell) => warning.code !== 'INVALID_ANNOTATION' && tell(warning),
+        // zod contains comments for esbuild that Rollup doesn't support.
+        onwarn: (warning, warn) => warning.code !== 'INVALID_ANNOTATION' && warn(warning),
       },
     },
   },

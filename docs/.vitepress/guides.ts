@@ -1,4 +1,4 @@
-// The order of the guides, for the site's sidebar and for llms.txt. A guide that is not written yet is left out.
+// The order of the guides, for the site's sidebar and for llms.txt.
 import { existsSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
@@ -30,7 +30,7 @@ export interface Chapter {
   readonly guides: readonly Guide[];
 }
 
-/** Every chapter that has a guide. */
+/** Returns the chapters with their guides. */
 export function chapters(): Chapter[] {
   return Object.entries(CHAPTERS)
     .map(([title, names]) => ({
@@ -40,7 +40,7 @@ export function chapters(): Chapter[] {
     .filter(({ guides }) => guides.length > 0);
 }
 
-/** Title and description come from the front matter, else from the first heading and the first paragraph. */
+/** Uses the first heading and paragraph if the front matter has no title or description. */
 function readGuide(name: string): Guide {
   const [, matter = '', text = ''] =
     /^(?:---\n([\s\S]*?)\n---\n)?([\s\S]*)$/.exec(readFileSync(`${DOCS}${name}.md`, 'utf8')) ?? [];

@@ -1,4 +1,4 @@
-// Gives each cell of a table the name of its column, which a phone shows in place of the head of the table.
+// Adds the column's name to each table cell. Narrow screens show it instead of the table's head.
 import type { MarkdownRenderer } from 'vitepress';
 
 export function labelCells(md: MarkdownRenderer): void {

@@ -66,7 +66,7 @@ describe.skipIf(!canOpen)('the playground', { timeout: 300_000 }, () => {
       sandbox.outcomes.next({ durationMs: 0 });
       await client.videos.createAndWait({ prompt: 'a fox' });
       console.log('charges:', ${jobs} - before);`);
-    expect(await textOf('#pg-feed')).toContain('under the same key');
+    expect(await textOf('#pg-feed')).toContain('with the same key');
     expect(await textOf('#pg-feed')).toContain('charges: 1');
   });
 
@@ -94,7 +94,7 @@ describe.skipIf(!canOpen)('the playground', { timeout: 300_000 }, () => {
       expect(await page.evaluate(`${run()}.dataset.phases`)).toBe('uploading creating waiting done');
       const feed = await textOf('#pg-feed');
       for (const verb of ['upload', 'bytes', 'uploaded', 'videos', 'watch', 'file'])
-        expect(feed).toContain(`/api/gen/${verb} answered 200`);
+        expect(feed).toContain(`/api/gen/${verb} → 200`);
       await expect.poll(spent).toBeGreaterThan(before);
       cost = (await spent()) - before;
     });

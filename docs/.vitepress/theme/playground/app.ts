@@ -1,15 +1,15 @@
-// The server of the playground's page: a proxy in front of the sandbox. It runs in the tab, as the sandbox does.
+// The server of the playground's page: a proxy to the sandbox. Both run in the tab.
 import { GenError } from 'gen-client';
 import { createGenProxy, type DefaultInput } from 'gen-client/proxy';
 import type { Line, Stage } from './stage.js';
 
-/** Where the page finds the proxy. */
+/** Path of the proxy. */
 export const PROXY_PATH = '/api/gen';
 
-/** The proxy that the page asks for. The page imports its type. */
+/** The proxy's type, which the page imports. */
 export type AppProxy = ReturnType<typeof createAppProxy>;
 
-/** The network of the page: its requests go to the proxy and to the sandbox's storage, both in this tab. */
+/** The page's network: it sends requests to the proxy and to the sandbox's storage. */
 export interface App {
   fetch(url: string, init?: RequestInit): Promise<Response>;
 }
@@ -21,20 +21,20 @@ declare global {
   }
 }
 
-/** Opens the server of the page. `tell` gets a line for each request of the page. */
-export function openApp(stage: Stage, tell: (kind: Line['kind'], text: string) => void): App {
+/** Opens the page's server. `addLine` is called for each request of the page. */
+export function openApp(stage: Stage, addLine: (kind: Line['kind'], text: string) => void): App {
   const proxy = createAppProxy(stage, (error) =>
-    tell('error', GenError.isInstance(error) ? error.message : `${error}`),
+    addLine('error', GenError.isInstance(error) ? error.message : `${error}`),
   );
-  // The jobs of an earlier visit were in an earlier sandbox.
+  // Runs of an earlier visit belong to an earlier sandbox.
   sessionStorage.removeItem(`gen-page:${PROXY_PATH}`);
   return {
     async fetch(url, init) {
       const request = new Request(url, init);
       const { pathname } = new URL(url);
-      const isProxys = pathname.startsWith(`${PROXY_PATH}/`);
-      const response = await (isProxys ? proxy(request) : stage.sandbox.fetch(request));
-      tell('page', `${request.method} ${isProxys ? pathname : 'the storage'} answered ${response.status}`);
+      const isProxyRequest = pathname.startsWith(`${PROXY_PATH}/`);
+      const response = await (isProxyRequest ? proxy(request) : stage.sandbox.fetch(request));
+      addLine('page', `${request.method} ${isProxyRequest ? pathname : 'storage'} → ${response.status}`);
       return response;
     },
   };
@@ -43,7 +43,7 @@ export function openApp(stage: Stage, tell: (kind: Line['kind'], text: string) =
 function createAppProxy({ client }: Stage, onError: (error: unknown) => void) {
   return createGenProxy({
     client,
-    secret: 'of this playground, in which there is one visitor only',
+    secret: 'The playground has one visitor, so this is no secret.',
     authorize: () => ({ id: 'visitor' }),
     create: {
       videos: (input: DefaultInput) => ({
@@ -59,7 +59,7 @@ function createAppProxy({ client }: Stage, onError: (error: unknown) => void) {
   });
 }
 
-/** What an app writes for its server. */
+/** An app's code for its server. */
 export const SERVER_CODE = `export const proxy = createGenProxy({
   client, secret, authorize, // your GenClient, a random string, the user of a request
   create: {
@@ -74,11 +74,11 @@ export const SERVER_CODE = `export const proxy = createGenProxy({
   upload: ({ mime_type, file_size }) => mime_type.startsWith('image/') && file_size <= 10_000_000,
 });`;
 
-/** What an app writes for its page. */
+/** An app's code for its page. */
 export const PAGE_CODE = `const gen = createGenPage({ url: '${PROXY_PATH}' });
 const runs = gen.resume(); // after a reload: the same jobs
 
 button.onclick = () => {
-  const run = gen.videos.create({ prompt, first_frame_upload_id: file }); // a File, where an id goes
+  const run = gen.videos.create({ prompt, first_frame_upload_id: file }); // a File instead of an upload ID
   run.subscribe(() => show(run.get())); // { phase, uploaded, progress, url, error }
 };`;

@@ -1,6 +1,6 @@
-// The program that the controls of the playground stand for, and how a program that was edited is run.
+// Builds the program for the playground's controls, and runs the edited program.
 
-/** What the controls say. */
+/** Values of the controls. */
 export interface Choices {
   readonly call: 'videos' | 'images';
   readonly model: string;
@@ -10,18 +10,18 @@ export interface Choices {
   readonly ending: Ending;
 }
 
-/** What the sandbox is told to do with the run. */
+/** What happens to the call. */
 export type Ending = 'completes' | 'fails' | 'lost' | 'limited';
 
 const PREPARATIONS: Readonly<Record<Ending, (call: string) => string>> = {
   completes: () => '',
   fails: () => "sandbox.outcomes.next({ errorCode: 'generation_rejected' });\n\n",
-  lost: (call) => `// The job is made, and the answer is lost on its way back.
+  lost: (call) => `// Creates the job, but loses the response.
 sandbox.faults.add({ match: { path: '/v1/${call}' }, commitThenDrop: true });\n\n`,
   limited: (call) => `sandbox.faults.add({ match: { path: '/v1/${call}' }, status: 429, retryAfterS: 2 });\n\n`,
 };
 
-/** The program of the controls, as a reader of the guides would write it. */
+/** Returns the program for the controls. */
 export function programOf({ call, model, prompt, duration, ratio, ending }: Choices): string {
   const details =
     call === 'videos' ? `    duration: ${duration},\n    aspect_ratio: '${ratio}',` : `    ratio: '${ratio}',`;
@@ -42,7 +42,7 @@ await show(job);
 
 type Program = (...names: unknown[]) => Promise<unknown>;
 
-/** Runs a program with the given names in its scope. Its imports are taken from `modules`. */
+/** Runs a program with the names of `scope` and the imports of `modules`. */
 export function run(code: string, scope: Readonly<Record<string, unknown>>, modules: Readonly<Record<string, object>>) {
   const body = code.replace(
     /^\s*import\s*\{([^}]*)\}\s*from\s*['"]([^'"]+)['"];?/gm,
@@ -51,7 +51,7 @@ export function run(code: string, scope: Readonly<Record<string, unknown>>, modu
       return `const {${names.replace(/\bas\b/g, ':')}} = modules['${from}'];`;
     },
   );
-  // What runs here is what the reader typed into the page.
+  // Runs only code that the reader typed into the page.
   const AsyncFunction = Object.getPrototypeOf(async () => undefined).constructor as new (...text: string[]) => Program;
   const names = Object.keys(scope);
   return new AsyncFunction(...names, 'modules', `'use strict';\n${body}`)(...names.map((name) => scope[name]), modules);
@@ -61,7 +61,7 @@ const TOKEN =
   /(\/\/[^\n]*)|('(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"|`(?:[^`\\]|\\.)*`)|\b(await|async|const|let|for|of|if|else|return|new|import|from|try|catch|throw|function)\b|\b(\d[\d_.]*)\b|\b([A-Za-z_]\w*)(?=\s*:)|\b([A-Za-z_]\w*)(?=\()/g;
 const KINDS = ['comment', 'string', 'keyword', 'number', 'field', 'call'];
 
-/** The program as HTML, with a class for each kind of token. */
+/** Returns the program as HTML, with a class for each kind of token. */
 export function highlight(code: string): string {
   let html = '';
   let end = 0;

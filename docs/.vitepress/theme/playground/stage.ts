@@ -1,23 +1,23 @@
-// The service and a client of it, both in this page. Nothing here reaches the network.
+// The service and a client in this page. Nothing reaches the network.
 import { type GenClient, GenError, type Job, MODELS } from 'gen-client';
 import { createSandbox, type Sandbox } from 'gen-client/sandbox';
 import { createWebhookHandler, type WebhookEvent } from 'gen-client/webhooks';
 
-/** A line of the feed. */
+/** A line of the log. */
 export interface Line {
   readonly atMs: number;
   readonly kind: 'request' | 'page' | 'retry' | 'webhook' | 'log' | 'error';
   readonly text: string;
 }
 
-/** A webhook as it arrived, after its signature was verified. */
+/** A webhook whose signature was verified. */
 export interface Delivery {
   readonly event: WebhookEvent;
   readonly signature: string;
 }
 
-/** What a stage tells the page. */
-export interface Listener {
+/** Called with what happens on a stage. */
+export interface StageListener {
   line(kind: Line['kind'], text: string): void;
   delivered(delivery: Delivery): void;
 }
@@ -28,51 +28,50 @@ export interface Stage {
   readonly client: GenClient;
 }
 
-/** Milliseconds that a job takes here. */
+/** Duration of a job in milliseconds. */
 export const JOB_MS = { videos: 5_000, images: 2_500 } as const;
 
-/** The models of a call, with what each offers. */
+/** Returns the aliases of the models that support a call. */
 export function modelsOf(call: 'videos' | 'images') {
   return Object.entries(MODELS)
     .filter(([, model]) => model.kind === (call === 'videos' ? 'video' : 'image'))
     .map(([alias]) => alias);
 }
 
-/** Opens the sandbox, and a client that hears of its webhooks. */
-export function openStage(tell: Listener): Stage {
+/** Opens the sandbox, and a client that receives its webhooks. */
+export function openStage(listener: StageListener): Stage {
   const sandbox = createSandbox({
     speed: 1,
     jobDurationMs: { video: JOB_MS.videos, image: JOB_MS.images },
-    // What would be a request to the app's own server stays in the page.
+    // In an app, this is a request to its server.
     webhookFetch: (input, init) => receive(new Request(input, init)),
   });
   const client = sandbox.client({
     hooks: {
       onResponse: ({ method, path, status, durationMs }) =>
-        tell.line('request', `${method} ${path} answered ${status} in ${Math.round(durationMs)} ms`),
+        listener.line('request', `${method} ${path} → ${status} in ${Math.round(durationMs)} ms`),
       onRetry: ({ method, path, delayMs }) =>
-        tell.line('retry', `${method} ${path} is sent again in ${Math.round(delayMs)} ms, under the same key`),
-      onWait: ({ limit, waitMs }) =>
-        tell.line('retry', `${limit ?? 'the call'} waits ${Math.round(waitMs)} ms, as the service asks`),
+        listener.line('retry', `${method} ${path} is retried in ${Math.round(delayMs)} ms with the same key`),
+      onWait: ({ limit, waitMs }) => listener.line('retry', `${limit ?? 'The call'} waits ${Math.round(waitMs)} ms`),
     },
   });
   const handle = createWebhookHandler({
     client,
-    on: { '*': (event) => tell.line('webhook', `${event.type} arrived, signature verified`) },
+    on: { '*': (event) => listener.line('webhook', `${event.type} received, signature verified`) },
   });
   async function receive(request: Request): Promise<Response> {
     const copy = request.clone();
     const response = await handle(request);
     if (response.ok) {
       const event = (await copy.json()) as WebhookEvent;
-      tell.delivered({ event, signature: copy.headers.get('x-service-signature') ?? '' });
+      listener.delivered({ event, signature: copy.headers.get('x-service-signature') ?? '' });
     }
     return response;
   }
   return { sandbox, client };
 }
 
-/** The finished file of a job, as a URL that the page can show. */
+/** Returns a URL of the job's file that the page can show. */
 export async function fileOf(
   client: GenClient,
   job: Job | string,
@@ -82,7 +81,7 @@ export async function fileOf(
   return { url: URL.createObjectURL(blob), type: blob.type, sizeBytes: blob.size };
 }
 
-/** What to say of an error. */
+/** Returns an error's message with its code and recovery. */
 export function explain(error: unknown): string {
   if (GenError.isInstance(error)) {
     const { code, recovery } = error as { code?: unknown; recovery?: unknown };

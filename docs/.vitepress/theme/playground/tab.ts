@@ -1,22 +1,23 @@
-// Keeps the requests of the page in the frame inside this tab: `fetch` and XMLHttpRequest ask the app around the frame.
+// Keeps the framed page's requests inside this tab: `fetch` and XMLHttpRequest call the app around the frame.
 import type { App } from './app.js';
 
-/** How long the upload of a file is shown, and in how many steps. No network paces it here. */
+/** Duration of a simulated upload, and its progress events. */
 const UPLOAD_MS = 800;
 const UPLOAD_STEPS = 16;
 
 /** Replaces `fetch` and XMLHttpRequest of this window. */
 export function stayInTab(app: App): void {
-  const asked = (url: string | URL | Request) => new URL(url instanceof Request ? url.url : url, location.href).href;
-  window.fetch = (url, init) => app.fetch(asked(url), init);
+  const resolveUrl = (url: string | URL | Request) =>
+    new URL(url instanceof Request ? url.url : url, location.href).href;
+  window.fetch = (url, init) => app.fetch(resolveUrl(url), init);
   window.XMLHttpRequest = class extends TabRequest {
-    protected answer(init: RequestInit): Promise<Response> {
-      return app.fetch(asked(this.url), init);
+    protected request(init: RequestInit): Promise<Response> {
+      return app.fetch(resolveUrl(this.url), init);
     }
   } as unknown as typeof XMLHttpRequest;
 }
 
-/** XMLHttpRequest as far as `gen-client/page` uses it. */
+/** The part of XMLHttpRequest that `gen-client/page` uses. */
 abstract class TabRequest {
   readonly upload: { onprogress?: (event: { readonly loaded: number }) => void } = {};
   onloadend?: () => void;
@@ -49,14 +50,14 @@ abstract class TabRequest {
     }
     if (this.#isAborted) return;
     try {
-      const answer = await this.answer({ method: this.#method, headers: this.#headers, body: file });
-      this.response = await answer.json().catch(() => null);
-      this.status = answer.status;
+      const response = await this.request({ method: this.#method, headers: this.#headers, body: file });
+      this.response = await response.json().catch(() => null);
+      this.status = response.status;
     } finally {
       this.onloadend?.();
     }
   }
 
-  /** Where the request goes. */
-  protected abstract answer(init: RequestInit): Promise<Response>;
+  /** Sends the request to the app. */
+  protected abstract request(init: RequestInit): Promise<Response>;
 }
