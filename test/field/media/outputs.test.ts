@@ -19,20 +19,27 @@ const WEBP = filled('RIFF\x80\x13\0\0WEBPVP8 ');
 const PAGE = latin1('<!DOCTYPE html><html><body>Sign in to continue</body></html>');
 const RAW = filled('\x01\x02');
 
-interface Answer {
+interface FileResponse {
   readonly status?: number;
   readonly headers?: Record<string, string>;
   readonly body: Uint8Array<ArrayBuffer> | string;
 }
 
-const rejected = (status: number, code: string): Answer => ({ status, body: JSON.stringify({ error: { code } }) });
-const file = (body: Uint8Array<ArrayBuffer>, headers: Record<string, string>): Answer => ({
+const rejected = (status: number, code: string): FileResponse => ({
+  status,
+  body: JSON.stringify({ error: { code } }),
+});
+const file = (body: Uint8Array<ArrayBuffer>, headers: Record<string, string> = {}): FileResponse => ({
   body,
   headers: { 'content-length': `${body.length}`, etag: '"a"', ...headers },
 });
+const labeled = (body: Uint8Array<ArrayBuffer>, type: string, encoding?: string) =>
+  file(body, { 'content-type': type, ...(encoding && { 'content-encoding': encoding }) });
+/** The length is that of the encoded bytes. */
+const GZIPPED = { 'content-encoding': 'gzip', 'content-length': '99' };
 
 /** Creates a client whose service sends these responses for the file. The last one repeats. */
-function clientOf(responses: readonly Answer[], job: object = {}) {
+function clientOf(responses: readonly FileResponse[], job: object = {}) {
   const requests: string[] = [];
   const left = [...responses];
   const fetch = async (url: string, init: RequestInit = {}) => {
@@ -52,14 +59,8 @@ function clientOf(responses: readonly Answer[], job: object = {}) {
     const plain = new Response(init.method === 'HEAD' ? null : new Blob([body]).stream(), { status, headers });
     return Object.defineProperty(plain, 'url', { value: url });
   };
-  const client = new GenClient({
-    apiKey: 'k',
-    baseUrl: 'https://service.test',
-    fetch,
-    maxRetries: 0,
-    rateLimit: 'off',
-  });
-  return { client, requests };
+  const options = { apiKey: 'k', baseUrl: 'https://service.test', maxRetries: 0, rateLimit: 'off' } as const;
+  return { client: new GenClient({ ...options, fetch }), requests };
 }
 
 let directory: string;
@@ -87,103 +88,65 @@ async function copied(client: GenClient) {
     ({ name, code, recovery }) => ({ name, code, recovery, ...stored }),
   );
 }
+/** Requests the file from an output handler. */
+const served = (client: GenClient, init: RequestInit = {}, options: object = {}) =>
+  createOutputHandler({ client, authorize: () => true, ...options })(new Request('https://app.test/job_1', init));
 const NOT_MEDIA = { name: 'DownloadError', code: 'not_media', recovery: 'retry' };
 
-describe.each<[string, string, Answer, { readonly name: string; readonly contentType: string | undefined }]>([
-  [
-    'neurolink#1679',
-    'WebP as image/png',
-    file(WEBP, { 'content-type': 'image/png' }),
-    { name: 'job_1.webp', contentType: 'image/webp' },
-  ],
-  [
-    'S3 default',
-    'MP4 as octet-stream',
-    file(MP4, { 'content-type': 'application/octet-stream' }),
-    { name: 'job_1.mp4', contentType: 'video/mp4' },
-  ],
-  ['RFC 9110, 8.3', 'MP4 without a type', file(MP4, {}), { name: 'job_1.mp4', contentType: 'video/mp4' }],
-  [
-    'Apache default',
-    'MP4 as text/html',
-    file(MP4, { 'content-type': 'text/html' }),
-    { name: 'job_1.mp4', contentType: 'video/mp4' },
-  ],
-  [
-    'RFC 6381',
-    'codecs are retained',
-    file(MP4, { 'content-type': 'video/mp4; codecs="avc1"' }),
-    { name: 'job_1.mp4', contentType: 'video/mp4; codecs="avc1"' },
-  ],
-  [
-    'own',
-    'unrecognized bytes',
-    file(RAW, { 'content-type': 'video/webm' }),
-    { name: 'job_1.webm', contentType: 'video/webm' },
-  ],
-  [
-    'donsetch#290',
-    'Content-Encoding: UTF-8',
-    file(MP4, { 'content-type': 'video/mp4', 'content-encoding': 'UTF-8' }),
-    { name: 'job_1.mp4', contentType: 'video/mp4' },
-  ],
-  [
-    'kener#841',
-    'Content-Encoding: none',
-    file(MP4, { 'content-type': 'video/mp4', 'content-encoding': 'none' }),
-    { name: 'job_1.mp4', contentType: 'video/mp4' },
-  ],
-  [
-    'nginx gzip',
-    'gzip, decoded, HEAD without a size',
-    { body: MP4, headers: { 'content-encoding': 'gzip', 'content-length': '99' } },
-    { name: 'job_1.mp4', contentType: 'video/mp4' },
-  ],
-])('%s: %s', (_source, _what, answer, right) => {
+describe.each<[source: string, what: string, FileResponse, extension: string, contentType: string]>([
+  ['neurolink#1679', 'WebP as image/png', labeled(WEBP, 'image/png'), 'webp', 'image/webp'],
+  ['S3 default', 'MP4 as octet-stream', labeled(MP4, 'application/octet-stream'), 'mp4', 'video/mp4'],
+  ['RFC 9110, 8.3', 'MP4 without a type', file(MP4), 'mp4', 'video/mp4'],
+  ['Apache default', 'MP4 as text/html', labeled(MP4, 'text/html'), 'mp4', 'video/mp4'],
+  ['RFC 6381', 'codecs are retained', labeled(MP4, 'video/mp4; codecs="avc1"'), 'mp4', 'video/mp4; codecs="avc1"'],
+  ['own', 'unrecognized bytes', labeled(RAW, 'video/webm'), 'webm', 'video/webm'],
+  ['donsetch#290', 'Content-Encoding: UTF-8', labeled(MP4, 'video/mp4', 'UTF-8'), 'mp4', 'video/mp4'],
+  ['kener#841', 'Content-Encoding: none', labeled(MP4, 'video/mp4', 'none'), 'mp4', 'video/mp4'],
+  ['nginx gzip', 'gzip, decoded, HEAD without a size', { body: MP4, headers: GZIPPED }, 'mp4', 'video/mp4'],
+])('%s: %s', (_source, _what, response, extension, contentType) => {
   it("is saved with its bytes' name and type", async () => {
-    expect(await saved(clientOf([answer]).client)).toEqual({ ...right, sizeBytes: answer.body.length });
-  });
-
-  it('is copied with its type', async () => {
-    expect(await copied(clientOf([answer]).client)).toEqual({
-      contentType: right.contentType,
-      sizeBytes: answer.body.length,
+    expect(await saved(clientOf([response]).client)).toEqual({
+      name: `job_1.${extension}`,
+      contentType,
+      sizeBytes: response.body.length,
     });
   });
 
+  it('is copied with its type', async () => {
+    expect(await copied(clientOf([response]).client)).toEqual({ contentType, sizeBytes: response.body.length });
+  });
+
   // A range of encoded bytes isn't a range of the file.
-  const ways = answer.headers?.['content-encoding'] === 'gzip' ? ['GET'] : ['GET', 'HEAD', 'bytes=0-1', 'bytes=900-'];
+  const ways = response.headers === GZIPPED ? ['GET'] : ['GET', 'HEAD', 'bytes=0-1', 'bytes=900-'];
   it.each(ways)('is served with its type for %s', async (requested) => {
-    const handler = createOutputHandler({ client: clientOf([answer]).client, authorize: () => true });
     const init = requested.startsWith('bytes') ? { headers: { range: requested } } : { method: requested };
-    const response = await handler(new Request('https://app.test/job_1', init));
-    const type = response.headers.get('content-type');
+    const { headers } = await served(clientOf([response]).client, init);
     // Without the first bytes, a label that browsers support is retained.
-    expect([right.contentType, ...(init.method === 'GET' ? [] : [answer.headers?.['content-type']])]).toContain(type);
-    expect(response.headers.get('content-disposition')).toMatch(/^inline/);
+    const types = [contentType, ...(init.method === 'GET' ? [] : [response.headers?.['content-type']])];
+    expect(types).toContain(headers.get('content-type'));
+    expect(headers.get('content-disposition')).toMatch(/^inline/);
   });
 });
 
-describe.each<[string, Answer]>([
-  ['unifi-protect#515: a sign-in page as text/plain', file(PAGE, { 'content-type': 'text/plain' })],
-  ['a sign-in page as a video', file(PAGE, { 'content-type': 'video/mp4' })],
+describe.each<[source: string, FileResponse]>([
+  ['unifi-protect#515: a sign-in page as text/plain', labeled(PAGE, 'text/plain')],
+  ['a sign-in page as a video', labeled(PAGE, 'video/mp4')],
   ['a sign-in page without a type or a length', { body: PAGE }],
-  ['an error with status 200', file(latin1('{"success":false}'), { 'content-type': 'application/octet-stream' })],
-  ["a storage's XML", file(latin1('<?xml version="1.0"?><Error/>'), { 'content-type': 'binary/octet-stream' })],
-  ['unrecognized bytes as a page', file(RAW, { 'content-type': 'text/html' })],
+  ['an error with status 200', labeled(latin1('{"success":false}'), 'application/octet-stream')],
+  ["a storage's XML", labeled(latin1('<?xml version="1.0"?><Error/>'), 'binary/octet-stream')],
+  ['unrecognized bytes as a page', labeled(RAW, 'text/html')],
 ])('%s', (_, response) => {
   it('is neither saved nor copied, and the file can be saved later', async () => {
     const { client } = clientOf([response]);
     expect(await saved(client)).toEqual(NOT_MEDIA);
     expect(await copied(client)).toEqual(NOT_MEDIA);
-    const right = clientOf([response, file(MP4, {})]);
-    expect(await saved(right.client)).toEqual(NOT_MEDIA);
-    expect(await saved(right.client)).toMatchObject({ name: 'job_1.mp4' });
+    const recovered = clientOf([response, file(MP4)]);
+    expect(await saved(recovered.client)).toEqual(NOT_MEDIA);
+    expect(await saved(recovered.client)).toMatchObject({ name: 'job_1.mp4' });
   });
 
   it('gets a 502 from an output handler', async () => {
-    const handler = createOutputHandler({ client: clientOf([response]).client, authorize: () => true });
-    expect((await handler(new Request('https://app.test/job_1'))).status).toBe(502);
+    expect((await served(clientOf([response]).client)).status).toBe(502);
   });
 });
 
@@ -217,7 +180,7 @@ describe('a file that is not published yet', () => {
   ] as const;
 
   it.each(early)('%s twice, then the file', async (_, rejection) => {
-    const { client, requests } = clientOf([rejection, rejection, file(MP4, {})]);
+    const { client, requests } = clientOf([rejection, rejection, file(MP4)]);
     expect(await saved(client)).toMatchObject({ name: 'job_1.mp4' });
     expect(requests).toEqual(['GET', 'GET', 'GET']);
   });
@@ -235,24 +198,19 @@ describe('a file that is not published yet', () => {
     expect(requests).toEqual(['GET']);
   });
 
-  it('is recognized if the job was passed', async () => {
-    const { client } = clientOf([rejected(400, 'video_not_ready'), file(MP4, {})], { completedAt: null });
-    const job = { id: 'job_1', completedAt: new Date().toISOString() };
-    expect((await client.jobs.output(job)).status).toBe(200);
+  it.each<[string, (client: GenClient, job: object) => Promise<object>]>([
+    ['jobs.output', (client, job) => client.jobs.output(job as { id: string })],
+    ['saveOutput', saved],
+  ])('is recognized by the completion time of the job that was passed to %s', async (_, open) => {
+    const { client, requests } = clientOf([rejected(400, 'video_not_ready'), file(MP4)], { completedAt: null });
+    const opened = await open(client, { id: 'job_1', completedAt: new Date().toISOString() });
+    expect(opened).not.toHaveProperty('recovery');
+    expect(requests).toEqual(['GET', 'GET']);
   });
 
-  it('is recognized if the job was passed to saveOutput', async () => {
-    const { client } = clientOf([rejected(400, 'video_not_ready'), file(MP4, {})], { completedAt: null });
-    const job = { id: 'job_1', completedAt: new Date().toISOString() };
-    expect(await saved(client, job)).toMatchObject({ name: 'job_1.mp4' });
-  });
-
-  it('makes an output handler wait, too', async () => {
-    const { client } = clientOf([rejected(404, 'output_not_found'), file(MP4, {})]);
-    const response = await createOutputHandler({ client, authorize: () => true })(
-      new Request('https://app.test/job_1'),
-    );
-    expect(response.status).toBe(200);
+  it("delays an output handler's response", async () => {
+    const { client } = clientOf([rejected(404, 'output_not_found'), file(MP4)]);
+    expect((await served(client)).status).toBe(200);
   });
 
   it("doesn't delay a failed job or an expired link", async () => {
@@ -265,35 +223,33 @@ describe('a file that is not published yet', () => {
 });
 
 it('kener#841: a forwarded decoded response has no encoding headers', async () => {
-  const encoded = { 'content-encoding': 'gzip', 'content-length': '99', 'accept-ranges': 'bytes' };
-  const { client } = clientOf([file(MP4, { ...encoded, 'content-type': 'video/mp4' })]);
+  const headersSent = { ...GZIPPED, 'accept-ranges': 'bytes', 'content-type': 'video/mp4' };
+  const { client } = clientOf([file(MP4, headersSent)]);
   const { body, headers } = await client.jobs.output('job_1');
   expect(Object.fromEntries(headers)).toEqual({ 'content-type': 'video/mp4', etag: 'W/"a"' });
   expect((await new Response(body, { headers }).arrayBuffer()).byteLength).toBe(MP4.length);
 });
 
 it('donsetch#290: a forwarded response has no invalid encoding', async () => {
-  const { client } = clientOf([file(MP4, { 'content-type': 'video/mp4', 'content-encoding': 'UTF-8' })]);
+  const { client } = clientOf([labeled(MP4, 'video/mp4', 'UTF-8')]);
   const { headers } = await client.jobs.output('job_1');
   expect(headers.get('content-encoding')).toBeNull();
   expect(headers.get('content-length')).toBe(`${MP4.length}`);
 });
 
 describe("an output handler's source", () => {
-  const shown = async (response: Response | undefined, requested: Record<string, string> = {}) => {
-    const { client } = clientOf([file(MP4, { 'content-type': 'video/mp4' })]);
-    const source = () => ({ get: async () => response?.clone() });
-    const handler = createOutputHandler({ client, authorize: () => true, source });
-    return handler(new Request('https://app.test/job_1', { headers: requested }));
+  const servedFrom = (response: Response, range: string) => {
+    const source = () => ({ get: async () => response });
+    return served(clientOf([labeled(MP4, 'video/mp4')]).client, { headers: { range } }, { source });
   };
 
   it("isn't used if it sends a part without its range (RFC 9110, 15.3.7)", async () => {
-    const response = await shown(new Response('abc', { status: 206 }), { range: 'bytes=0-2' });
+    const response = await servedFrom(new Response('abc', { status: 206 }), 'bytes=0-2');
     expect([response.status, response.headers.get('content-range')]).toEqual([206, `bytes 0-2/${MP4.length}`]);
   });
 
   it('causes no Content-Range if it rejects a range without a size (RFC 9110, 14.4)', async () => {
-    const response = await shown(new Response(null, { status: 416 }), { range: 'bytes=99999-' });
+    const response = await servedFrom(new Response(null, { status: 416 }), 'bytes=99999-');
     expect([response.status, response.headers.get('content-range')]).toEqual([416, null]);
   });
 });
