@@ -334,7 +334,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     [
       "IDs are encoded and can't escape their segment of a path",
       'test/transport/properties.test.ts',
-      'reaches the service unchanged',
+      'stays a single segment and decodes to itself',
     ],
     [
       'Headers, signatures, and secrets are bounded in size and number',

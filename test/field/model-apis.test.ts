@@ -26,8 +26,8 @@ describe('prompt', () => {
     ['is required if nothing can replace it', SCHEMAS['pickParams(videoParams, …)'], ['prompt']],
     ['is required for an image', imageParams, ['prompt']],
     ['is optional with content', videoParams, []],
-  ])('%s', (_why, schema, right) => {
-    expect(requiredOf(schema as z.ZodType)).toEqual(right);
+  ])('%s', (_why, schema, expected) => {
+    expect(requiredOf(schema as z.ZodType)).toEqual(expected);
   });
 
   test('or content is required for a video at run time', () => {

@@ -40,7 +40,7 @@ interface Row {
   /** Returns the bytes that arrive. */
   readonly sent?: (text: string) => string | Uint8Array<ArrayBuffer>;
   readonly headers?: Record<string, string>;
-  readonly right?: string;
+  readonly expected?: string;
   /** The expected value for specific parsers. */
   readonly unless?: Readonly<Record<string, string>>;
 }
@@ -71,21 +71,21 @@ const ROWS: readonly Row[] = [
     source: 'body-parser: a proxy that compresses requests',
     sent: (text) => new Uint8Array(gzipSync(text)),
     headers: { 'content-encoding': 'gzip' },
-    right: '400 signature_mismatch',
+    expected: '400 signature_mismatch',
     unless: INFLATED,
   },
-  { source: 'body-parser: an empty body', signed: () => '', right: '400 event_malformed' },
+  { source: 'body-parser: an empty body', signed: () => '', expected: '400 event_malformed' },
   // express.json() rejects it.
   {
     source: 'body-parser: not JSON',
     signed: () => '{',
-    right: '400 event_malformed',
+    expected: '400 event_malformed',
     unless: { 'express.json() that retains the bytes': '400' },
   },
   {
     source: 'a proxy that truncates the body',
     sent: (text) => text.slice(0, -20),
-    right: '400 signature_mismatch',
+    expected: '400 signature_mismatch',
     unless: { 'express.json() that retains the bytes': '400' },
   },
 ];
@@ -114,7 +114,7 @@ const APPS: Readonly<Record<string, App>> = {
 
 let events = 0;
 describe.each(Object.entries(APPS))('%s', (name, open) => {
-  test.each(ROWS)('$source', async ({ signed, sent, headers: given, right = '200', unless = {} }) => {
+  test.each(ROWS)('$source', async ({ signed, sent, headers: given, expected = '200', unless = {} }) => {
     await using app = await open();
     events += 1;
     const json = JSON.stringify({ ...event, id: `evt_${events}`, note: 'a fox' });
@@ -124,7 +124,7 @@ describe.each(Object.entries(APPS))('%s', (name, open) => {
     const response = await app.send('/webhooks', init);
     // Express explains its own rejections in HTML.
     const reason = (await response.text()).replace(/^<.*/s, '');
-    expect(`${response.status} ${reason}`.trim()).toBe(unless[name] ?? right);
+    expect(`${response.status} ${reason}`.trim()).toBe(unless[name] ?? expected);
     expect(handled).toHaveBeenCalledTimes(response.status === 200 ? 1 : 0);
   });
 });

@@ -73,8 +73,8 @@ describe('the signature header', () => {
     ['a wrong digit at the end', `t=${at},v1=${otherDigit(digest, 63).toUpperCase()}`, 'signature_mismatch'],
     ['an unsigned request through request.headers.get()', null, 'signature_missing'],
     ['no header', undefined, 'signature_missing'],
-  ])('%s', async (_source, signature, right) => {
-    expect(await resultOf({ body, headers: { 'x-service-signature': signature } })).toBe(right);
+  ])('%s', async (_source, signature, expected) => {
+    expect(await resultOf({ body, headers: { 'x-service-signature': signature } })).toBe(expected);
   });
 
   test.each([
@@ -119,8 +119,8 @@ describe('the body', () => {
     ['null', { body: null }, 'body_unavailable'],
     ['re-serialized with spaces', { body: JSON.stringify(event, null, 2) }, 'signature_mismatch'],
     ['with an unsigned byte order mark', { body: `\uFEFF${body}` }, 'signature_mismatch'],
-  ])('%s', async (_source, received, right) => {
-    expect(await resultOf({ headers, ...received })).toBe(right);
+  ])('%s', async (_source, received, expected) => {
+    expect(await resultOf({ headers, ...received })).toBe(expected);
   });
 
   test('is rejected if it was parsed, with the ways to get the raw bytes', async () => {
@@ -143,10 +143,10 @@ describe('the arguments', () => {
       'options_invalid',
       /above 0/,
     ],
-  ])('%s', async (_source, options, right, message) => {
+  ])('%s', async (_source, options, expected, message) => {
     // @ts-expect-error: The rows contain values that JavaScript callers pass.
     const error = await verifyWebhook({ body, headers }, options).catch((caught: unknown) => caught);
-    expect(error).toMatchObject({ reason: right, message: expect.stringMatching(message) });
+    expect(error).toMatchObject({ reason: expected, message: expect.stringMatching(message) });
     expect(String(error)).not.toContain(secret);
   });
 });

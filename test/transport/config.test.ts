@@ -1,3 +1,4 @@
+// Options from the constructor and the environment. For base URLs, see test/field/calls/addresses.
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { type ClientOptions, GenClient, GenError } from '../../src/index.js';
 import { pass } from '../support/pass.js';
@@ -7,29 +8,6 @@ afterEach(() => {
   vi.useRealTimers();
   vi.unstubAllEnvs();
   vi.unstubAllGlobals();
-});
-
-describe('baseUrl', () => {
-  it.each([
-    ['https://host', 'https://host/v1/jobs/j'],
-    ['https://host/', 'https://host/v1/jobs/j'],
-    ['https://host/a/b', 'https://host/a/b/v1/jobs/j'],
-    ['https://host/a/b//', 'https://host/a/b/v1/jobs/j'],
-    [' https://host/a ', 'https://host/a/v1/jobs/j'],
-  ])('%j becomes %s', async (baseUrl, url) => {
-    const { client, seen } = stubbed(() => json(created('j')), { baseUrl });
-    await client.jobs.get('j');
-    const asUrl = stubbed(() => json(created('j')), { baseUrl: new URL(baseUrl.trim()) });
-    await asUrl.client.jobs.get('j');
-    expect([seen[0]?.url, asUrl.seen[0]?.url]).toEqual([url, url]);
-  });
-
-  it.each(['', 'host', '/v1', 'ftp://host', 'https://user:pass@host', 'https://host?x=1', 'https://host#x'])(
-    '%j is rejected with the name of the option',
-    (baseUrl) => {
-      expect(() => new GenClient({ apiKey: 'k', baseUrl })).toThrow(/^baseUrl .+https:\/\/host/);
-    },
-  );
 });
 
 describe('an invalid option', () => {

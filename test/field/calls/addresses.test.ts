@@ -1,10 +1,10 @@
 // Base URLs, IDs, and redirects as users, consoles, and proxies write them. Each row: source, input, expected value.
 import { describe, expect, it } from 'vitest';
 import { GenClient, GenError } from '../../../src/index.js';
-import { freshKey, json, rejection } from '../../transport/support.js';
+import { freshKey, json, never, rejection, stubbed } from '../../transport/support.js';
 
 /** Returns the URL of a job's poll. */
-async function urlOf(baseUrl: string, id = 'job_1'): Promise<string> {
+async function pollUrl(baseUrl: string | URL, id = 'job_1'): Promise<string> {
   let url = '';
   const fetch = async (input: RequestInfo | URL) => {
     url = input instanceof Request ? input.url : String(input);
@@ -20,6 +20,10 @@ describe('a base URL', () => {
     ['openai-node: a trailing slash', 'https://gen.test/', 'https://gen.test/v1/jobs/job_1'],
     ['ky: a path prefix', 'https://gen.test/api', 'https://gen.test/api/v1/jobs/job_1'],
     ['ky: a path prefix with a slash', 'https://gen.test/api/', 'https://gen.test/api/v1/jobs/job_1'],
+    ['two trailing slashes', 'https://gen.test/api//', 'https://gen.test/api/v1/jobs/job_1'],
+    ['surrounding spaces', ' https://gen.test/api ', 'https://gen.test/api/v1/jobs/job_1'],
+    ['a segment that starts like the version', 'https://gen.test/v10', 'https://gen.test/v10/v1/jobs/job_1'],
+    ['a prefix that contains the version', 'https://gen.test/v1/api', 'https://gen.test/v1/api/v1/jobs/job_1'],
     ['a gateway: several segments', 'https://gen.test/a/b/c/', 'https://gen.test/a/b/c/v1/jobs/job_1'],
     ['a gateway: an encoded segment stays encoded', 'https://gen.test/a%2Fb', 'https://gen.test/a%2Fb/v1/jobs/job_1'],
     ['a container: a name and a port', 'http://gen:8080', 'http://gen:8080/v1/jobs/job_1'],
@@ -27,8 +31,8 @@ describe('a base URL', () => {
     ['the default port', 'https://gen.test:443', 'https://gen.test/v1/jobs/job_1'],
     ['a host in upper case', 'https://GEN.TEST', 'https://gen.test/v1/jobs/job_1'],
     ['an international host', 'https://bücher.test', 'https://xn--bcher-kva.test/v1/jobs/job_1'],
-  ])('%s', async (_source, baseUrl, url) => {
-    expect(await urlOf(baseUrl)).toBe(url);
+  ])('is followed by the path, as text and as a URL: %s', async (_source, baseUrl, url) => {
+    expect([await pollUrl(baseUrl), await pollUrl(new URL(baseUrl))]).toEqual([url, url]);
   });
 
   it.each<[source: string, baseUrl: string]>([
@@ -36,6 +40,8 @@ describe('a base URL', () => {
     ['a port without a scheme', 'localhost:4010'],
     ['stripe-node: another scheme', 'ftp://gen.test'],
     ['a relative path', '/api'],
+    ['the version, which every path includes', 'https://gen.test/v1'],
+    ['the version after a prefix', 'https://gen.test/api/v1/'],
     ['a query', 'https://gen.test?region=eu'],
     ['a fragment', 'https://gen.test/#v1'],
     ['a user and a password, which fetch rejects', 'https://user:secret@gen.test'],
@@ -43,15 +49,15 @@ describe('a base URL', () => {
     ['white space', '  '],
     ['an unexpanded shell variable', '$GEN_BASE_URL'],
     ['quotes from a .env file', '"https://gen.test"'],
-  ])('or an error that identifies it: %s', async (_source, baseUrl) => {
+  ])('is rejected with an example: %s', (_source, baseUrl) => {
     const create = () => new GenClient({ apiKey: freshKey(), baseUrl });
     expect(create).toThrow(GenError);
-    expect(create).toThrow(/baseUrl/);
+    expect(create).toThrow(/^baseUrl must .+https:\/\/host/);
     expect(create).not.toThrow(/secret/);
   });
 });
 
-describe('an ID remains a single path segment', () => {
+describe('an ID in a path', () => {
   it.each<[source: string, id: string, segment: string]>([
     ['openai-node: a slash', 'a/b', 'a%2Fb'],
     ['openai-node: dots and a slash', '../keys', '..%2Fkeys'],
@@ -65,8 +71,8 @@ describe('an ID remains a single path segment', () => {
     ['letters beyond ASCII', 'füchse', 'f%C3%BCchse'],
     ['an emoji', '🦊', '%F0%9F%A6%8A'],
     ['three dots, a valid name', '...', '...'],
-  ])('%s', async (_source, id, segment) => {
-    expect(await urlOf('https://gen.test', id)).toBe(`https://gen.test/v1/jobs/${segment}`);
+  ])('remains a single segment: %s', async (_source, id, segment) => {
+    expect(await pollUrl('https://gen.test', id)).toBe(`https://gen.test/v1/jobs/${segment}`);
   });
 
   it.each<[source: string, id: unknown]>([
@@ -78,19 +84,16 @@ describe('an ID remains a single path segment', () => {
     ['null from a database', null],
     ['a number', 17],
     ['a forgotten await', Promise.resolve('job_1')],
-  ])('or nothing is sent: %s', async (_source, id) => {
-    const client = new GenClient({
-      apiKey: freshKey(),
-      baseUrl: 'https://gen.test',
-      fetch: () => Promise.reject(new Error('sent')),
-    });
+  ])('is rejected before anything is sent: %s', async (_source, id) => {
+    const { client, seen } = stubbed(never);
     const error = await rejection(client.jobs.get(id as string));
     expect(error).toBeInstanceOf(GenError);
-    expect(String(error)).not.toContain('sent');
+    expect(String(error)).toMatch(/\bID\b/);
+    expect(seen).toEqual([]);
   });
 });
 
-describe('a redirected create rejects without being sent again or elsewhere', () => {
+describe('a redirected create', () => {
   it.each<[source: string, status: number, location: string]>([
     ['fetch: http to https', 301, 'https://gen.test/v1/videos'],
     ["fetch: a proxy's login page", 302, 'https://login.test/?next=/v1/videos'],
@@ -98,17 +101,15 @@ describe('a redirected create rejects without being sent again or elsewhere', ()
     ['fetch: the same method elsewhere', 307, 'https://other.test/v1/videos'],
     ['a moved API', 308, '/v2/videos'],
     ['another scheme', 302, 'gen://videos'],
-  ])('%s (%i)', async (_source, status, location) => {
-    const seen: string[] = [];
-    const fetch = async (input: RequestInfo | URL, init?: RequestInit) => {
-      const request = new Request(input, init);
-      seen.push(`${request.method} ${request.url} ${request.redirect}`);
+  ])('is rejected, and not sent again or elsewhere: %s (%i)', async (_source, status, location) => {
+    const modes: string[] = [];
+    const { client, seen } = stubbed((_seen, { redirect }) => {
+      modes.push(redirect);
       return new Response(null, { status, headers: { location } });
-    };
-    const client = new GenClient({ apiKey: freshKey(), baseUrl: 'http://gen.test', fetch, maxRetries: 2 });
+    });
     const error = await rejection(client.videos.create({ prompt: 'a fox' }));
-    expect(error).toBeInstanceOf(GenError);
+    expect(error).toMatchObject({ name: 'APIError', status, recovery: 'change_request' });
     expect(String(error)).toMatch(/redirect/i);
-    expect(seen).toEqual(['POST http://gen.test/v1/videos manual']);
+    expect([seen.length, modes]).toEqual([1, ['manual']]);
   });
 });

@@ -1,12 +1,6 @@
-// Mistakes in calls, and what callers can learn about a call.
+// Queries, URLs, idempotency keys, and fallback models as callers pass them. Each row: source, input, expected value.
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import {
-  type ClientOptions,
-  GenError,
-  idempotencyKeyFrom,
-  JobFailedError,
-  PreflightError,
-} from '../../../src/index.js';
+import { type ClientOptions, GenError, JobFailedError, PreflightError } from '../../../src/index.js';
 import { createSandbox } from '../../../src/sandbox/index.js';
 import { BASE_URL, json, never, rejection, stubbed } from '../../transport/support.js';
 
@@ -14,13 +8,13 @@ const PROMPT = { prompt: 'a fox at dawn' };
 const stub = (options?: ClientOptions) => stubbed(() => json({ success: true, data: {} }), options);
 afterEach(() => vi.restoreAllMocks());
 
-describe('client.request builds its query', () => {
+describe('client.request', () => {
   it.each<[source: string, request: { path: string; query?: object }, sent: string]>([
-    ['P4: in addition to one in the path', { path: '/v1/x?y=1', query: { z: 2 } }, '/v1/x?y=1&z=2'],
+    ['P4: added to the one in the path', { path: '/v1/x?y=1', query: { z: 2 } }, '/v1/x?y=1&z=2'],
     ['an array', { path: '/v1/x', query: { a: ['1', 2, true] } }, '/v1/x?a=1&a=2&a=true'],
     ['undefined and empty values', { path: '/v1/x', query: { a: undefined, b: [] } }, '/v1/x'],
     ['in the path, unchanged', { path: '/v1/x?y=a+b%20c' }, '/v1/x?y=a+b%20c'],
-  ])('%s', async (_, request, sent) => {
+  ])('builds the query: %s', async (_, request, sent) => {
     const { client, seen } = stub();
     await client.request({ method: 'GET', ...request } as never);
     expect(seen.map(({ url }) => url)).toEqual([BASE_URL + sent]);
@@ -37,7 +31,7 @@ describe('client.request builds its query', () => {
     ['a GET with a body', { body: {} }],
     ['a function as the body', { method: 'POST', body: () => {} }],
     ['a symbol as the body', { method: 'POST', body: Symbol('x') }],
-  ])('or rejects it: %s', async (_, request) => {
+  ])('rejects an invalid query or body: %s', async (_, request) => {
     const { client, seen } = stub();
     const call = client.request({ method: 'GET', path: '/v1/x', ...request } as never);
     expect(await rejection(call)).toBeInstanceOf(GenError);
@@ -45,58 +39,32 @@ describe('client.request builds its query', () => {
   });
 });
 
-describe('a message includes the fix', () => {
-  const file = (value: unknown) => ({ ...PROMPT, first_frame_upload_id: value });
-  it.each<[params: unknown, message: string]>([
-    [{ promptText: 'a fox' }, 'videos.create: Unknown parameter "promptText". Did you mean "prompt"?'],
-    [
-      { ...PROMPT, character_id: 'fox' },
-      'videos.create: Unknown parameter "character_id". Did you mean "character_ids"?',
-    ],
-    [{ ...PROMPT, duration: '5' }, 'duration: must be a number, not "5". Pass duration: 5.'],
-    [{ ...PROMPT, duration: 7 }, 'duration: must be one of 4, 5, 6, 8, 10 for svc-video-fast, not 7.'],
-    [file('data:image/png;base64,AAAA'), 'not a data URI. Pass a Buffer or a Blob.'],
-    [file('https://a.test/fox.png'), 'not a URL. Pass it as first_frame_url.'],
-    ['a fox', 'params: must be an object such as { prompt: "a fox" }, not "a fox".'],
-    [[PROMPT], 'params: must be an object such as { prompt: "a fox at dawn" }, not an array.'],
-    [new FormData(), 'params: must be an object such as { prompt: "a fox at dawn" }, not a FormData.'],
+describe('a URL of the params', () => {
+  it.each<[params: object, message: string]>([
     // P7: the quickstart's code without APP_URL.
-    [{ ...PROMPT, webhook_url: 'undefined/api/webhooks' }, 'webhook_url: must be an absolute URL'],
-    [{ ...PROMPT, webhook_url: 'https://' }, 'webhook_url: must be an absolute URL'],
-    [{ ...PROMPT, callback_url: 'invalid' }, 'callback_url: must be an absolute URL'],
-    [{ ...PROMPT, reference_image_urls: ['fox.png'] }, 'reference_image_urls[0]: must be an absolute URL'],
-  ])('%j', async (params, message) => {
+    [{ webhook_url: 'undefined/api/webhooks' }, 'webhook_url: must be an absolute URL'],
+    [{ webhook_url: 'https://' }, 'webhook_url: must be an absolute URL'],
+    [{ callback_url: 'invalid' }, 'callback_url: must be an absolute URL'],
+    [{ reference_image_urls: ['fox.png'] }, 'reference_image_urls[0]: must be an absolute URL'],
+  ])('is rejected if it is invalid: %j', async (params, message) => {
     const { client, seen } = stub();
-    const { videos } = client;
-    for (const call of [videos.create, videos.createAndWait]) {
-      const send = call as (params: unknown) => Promise<unknown>;
-      const error = (await rejection(send(params))) as PreflightError;
+    const invalid = { ...PROMPT, ...params };
+    for (const call of [() => client.videos.create(invalid), () => client.videos.createAndWait(invalid)]) {
+      const error = (await rejection(call())) as PreflightError;
       expect(error).toBeInstanceOf(PreflightError);
       expect(error.message).toContain(message);
       expect(error.code).not.toMatch(/^http_/);
     }
     expect(seen).toEqual([]);
   });
+});
 
-  it.each([
-    [
-      { budget: 100 },
-      'budget must be the result of createBudget({ maxTokens }), not 100. Pass createBudget({ maxTokens: 100 }).',
-    ],
-    [{ timeoutMS: 1 }, 'GenClient has no option "timeoutMS". Did you mean "timeoutMs"?'],
-  ])('%j', (options, message) => {
-    expect(() => stub(options as never)).toThrow(message);
-  });
-
-  it('a log line without fields ends with its message', async () => {
-    const { client } = stubbed(
-      () => json({ success: true, data: { job: { id: 'job_1', status: 'queued' }, warnings: ['odd'] } }),
-      { logger: console, logLevel: 'warn' },
-    );
-    const warn = vi.spyOn(console, 'warn').mockImplementation(() => {});
-    await client.videos.create(PROMPT);
-    expect(warn.mock.calls).toEqual([['gen-client: job job_1: odd']]);
-  });
+it('a log line without fields ends with its message', async () => {
+  const data = { job: { id: 'job_1', status: 'queued' }, warnings: ['odd'] };
+  const { client } = stubbed(() => json({ success: true, data }), { logger: console, logLevel: 'warn' });
+  const warn = vi.spyOn(console, 'warn').mockImplementation(() => {});
+  await client.videos.create(PROMPT);
+  expect(warn.mock.calls).toEqual([['gen-client: job job_1: odd']]);
 });
 
 describe('the idempotency key', () => {
@@ -135,10 +103,6 @@ describe('the idempotency key', () => {
     const call = client.jobs.get('job_1');
     expect(call.idempotencyKey).toBeUndefined();
     await call;
-  });
-
-  it('rejects an empty part, with which two orders would share a job', () => {
-    expect(() => idempotencyKeyFrom('order', '')).toThrow('each part must be a non-empty string');
   });
 });
 

@@ -183,6 +183,8 @@ describe.each(['UTC', 'America/New_York', 'Pacific/Kiritimati'])('Retry-After in
       (value): [string, undefined] => [value, undefined],
     ),
     ['after 5', undefined],
+    ['5s', undefined],
+    ['1 2', undefined],
     ['Wait 5', undefined],
     ['soon, 2030', undefined],
     ['2026-03-01T12:01:00Z', undefined],

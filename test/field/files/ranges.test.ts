@@ -8,16 +8,16 @@ const sandbox = createSandbox({ jobDurationMs: 0 });
 const client = sandbox.client();
 const { job } = await client.images.create({ prompt: 'a fox' });
 const handler = createOutputHandler({ client, authorize: () => true });
-const ask = (headers: Record<string, string>, method = 'GET') =>
+const request = (headers: Record<string, string>, method = 'GET') =>
   handler(new Request(`https://app.test/files/${job.id}.png`, { method, headers }));
-const complete = await ask({});
+const complete = await request({});
 const bytes = new Uint8Array(await complete.arrayBuffer());
 const etag = complete.headers.get('etag') ?? '';
 const size = bytes.length;
 
-type Right = 'all' | 'none' | readonly [first: number, last: number];
+type Expected = 'all' | 'none' | readonly [first: number, last: number];
 
-const RANGES: readonly (readonly [source: string, range: string, right: Right])[] = [
+const RANGES: readonly (readonly [source: string, range: string, expected: Expected])[] = [
   ['range-parser: the first bytes', 'bytes=0-4', [0, 4]],
   ['Safari probes with two bytes', 'bytes=0-1', [0, 1]],
   ['Chromium requests everything', 'bytes=0-', [0, size - 1]],
@@ -58,17 +58,17 @@ const RANGES: readonly (readonly [source: string, range: string, right: Right])[
   ['range-parser: one valid and one invalid part', 'bytes=0-1,x-', 'all'],
 ];
 
-test.each(RANGES)('%s (%s)', async (_source, range, right) => {
-  const response = await ask({ range });
+test.each(RANGES)('%s (%s)', async (_source, range, expected) => {
+  const response = await request({ range });
   const body = new Uint8Array(await response.arrayBuffer());
   const seen = [response.status, response.headers.get('content-range'), response.headers.get('content-length')];
-  if (right === 'all') {
+  if (expected === 'all') {
     expect(seen).toEqual([200, null, String(size)]);
     expect(body).toEqual(bytes);
-  } else if (right === 'none') {
+  } else if (expected === 'none') {
     expect(seen.slice(0, 2)).toEqual([416, `bytes */${size}`]);
   } else {
-    const [first, last] = right;
+    const [first, last] = expected;
     expect(seen).toEqual([206, `bytes ${first}-${last}/${size}`, String(last - first + 1)]);
     expect(body).toEqual(bytes.subarray(first, last + 1));
   }
@@ -93,7 +93,7 @@ describe('a condition', () => {
     ['if-range without a range', { 'if-range': etag }, 200],
     ['a condition, which precedes the range', { range: 'bytes=0-4', 'if-none-match': etag }, 304],
   ])('%s', async (_source, headers, status) => {
-    const response = await ask(headers);
+    const response = await request(headers);
     expect(response.status).toBe(status);
     if (status === 304)
       expect([(await response.arrayBuffer()).byteLength, response.headers.get('etag')]).toEqual([0, etag]);
@@ -108,7 +108,7 @@ describe('another method', () => {
     ['POST', 'POST', {}, 405],
     ['DELETE', 'DELETE', {}, 405],
   ])('%s', async (_source, method, headers, status) => {
-    const response = await ask(headers, method);
+    const response = await request(headers, method);
     expect([response.status, await response.text()]).toEqual([status, status === 405 ? expect.any(String) : '']);
     if (status === 200) expect(response.headers.get('content-length')).toBe(String(size));
     if (status === 405) expect(response.headers.get('allow')).toContain('GET');
