@@ -1,9 +1,9 @@
 // Creating clients at module level never fails, even in builds and CI without the variables.
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { createGen } from '../../src/adapters/ai-sdk/index.js';
-import { type ClientOptions, GenClient } from '../../src/index.js';
+import { GenClient } from '../../src/index.js';
 import { createWebhookHandler } from '../../src/webhooks/index.js';
-import { BASE_URL, created, freshKey, json, rejection, stubbed } from './support.js';
+import { BASE_URL, created, freshKey, json, rejection } from './support.js';
 
 const prompt = 'x';
 const fetch = async () => json(created());
@@ -65,42 +65,4 @@ describe('a client', () => {
     vi.stubGlobal('process', process);
     expect(() => new GenClient({ baseUrl: BASE_URL })).not.toThrow();
   });
-});
-
-describe('an API key sent without encryption', () => {
-  const warningsOf = async (baseUrl: string, options: ClientOptions = {}, calls = 1) => {
-    const warn = vi.fn<(message: string) => void>();
-    const logger = { debug() {}, info() {}, warn, error() {} };
-    const { client } = stubbed(() => json({ data: { models: [], job: { id: 'job_1', status: 'processing' } } }), {
-      baseUrl,
-      logger,
-      ...options,
-    });
-    for (let at = 0; at < calls; at++) await client.jobs.get('job_1');
-    return warn.mock.calls.map(([message]) => message);
-  };
-
-  it('causes one warning with the origin and without the key', async () => {
-    const apiKey = freshKey();
-    const warnings = await warningsOf('http://gen.internal:8080/prefix', { apiKey }, 3);
-    expect(warnings).toEqual([
-      'gen-client: The API key is sent to http://gen.internal:8080 without encryption. Use an https:// baseUrl.',
-    ]);
-    expect(await warningsOf('http://10.0.0.7', { apiKey: () => apiKey })).toHaveLength(1);
-  });
-
-  it.each([
-    'https://host',
-    'http://localhost:4010',
-    'http://api.localhost',
-    'http://127.0.0.1:4010',
-    'http://127.1.2.3',
-    'http://[::1]:4010',
-    'https://127.0.0.1.evil.test',
-  ])('causes no warning for %s', async (baseUrl) => expect(await warningsOf(baseUrl)).toEqual([]));
-
-  it.each(['http://10.127.0.1', 'http://notlocalhost', 'http://localhost.evil.test', 'http://[::2]'])(
-    'causes a warning for %s',
-    async (baseUrl) => expect(await warningsOf(baseUrl)).toHaveLength(1),
-  );
 });

@@ -1,14 +1,19 @@
+// Secrets in errors, logs, hooks, and inspected objects.
 import { inspect } from 'node:util';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { ConnectionError, GenClient } from '../../src/index.js';
+import { type APIError, type ClientOptions, ConnectionError, GenClient } from '../../src/index.js';
 import { pass } from '../support/pass.js';
-import { BASE_URL, created, freshKey, json, rejection, stubbed } from './support.js';
+import { BASE_URL, created, freshKey, json, PROMPT, rejection, stubbed } from './support.js';
 
-const PROMPT = { prompt: 'a fox at dawn' };
+afterEach(() => void vi.useRealTimers());
 
-afterEach(() => {
-  vi.useRealTimers();
-});
+/** Creates a logger and hooks that record everything. */
+function recorder() {
+  const write = vi.fn();
+  const hooks = { onRequest: write, onResponse: write, onRetry: write };
+  const logger = { error: write, warn: write, info: write, debug: write };
+  return { write, options: { hooks, logger, logLevel: 'debug' as const } };
+}
 
 /** Formats a value in every way that a log, debugger, or error page could. */
 function formatFully(value: unknown): string {
@@ -34,49 +39,41 @@ describe('the API key', () => {
   });
 
   describe('is removed from a fetch error that is otherwise unchanged:', () => {
+    const lost = <Fields extends object>(fields: Fields) => Object.assign(new Error('lost'), fields);
     const circular = (apiKey: string) => {
-      const lost = Object.assign(new Error('lost'), { request: { self: {}, token: apiKey } });
-      lost.request.self = lost;
-      return lost;
+      const error = lost({ request: { self: {}, token: apiKey } });
+      error.request.self = error;
+      return error;
     };
     it.each<[string, (apiKey: string) => unknown]>([
-      [
-        'headers of an error',
-        (key) => Object.assign(new Error('lost'), { headers: { authorization: `Bearer ${key}` } }),
-      ],
-      [
-        'a deeply nested request',
-        (key) => Object.assign(new Error('lost'), { config: { request: { auth: [[key]] } } }),
-      ],
-      ['a Headers object', (key) => Object.assign(new Error('lost'), { headers: new Headers({ authorization: key }) })],
+      ['headers of an error', (key) => lost({ headers: { authorization: `Bearer ${key}` } })],
+      ['a deeply nested request', (key) => lost({ config: { request: { auth: [[key]] } } })],
+      ['a Headers object', (key) => lost({ headers: new Headers({ authorization: key }) })],
       ['a Request', (key) => ({ request: new Request(BASE_URL, { headers: { authorization: key } }), why: 'lost' })],
-      ['a field name', (key) => Object.assign(new Error('lost'), { sent: { [key]: 1 } })],
-      ['a symbol', (key) => Object.assign(new Error('lost'), { [Symbol('kept')]: { key } })],
+      ['a field name', (key) => lost({ sent: { [key]: 1 } })],
+      ['a symbol', (key) => lost({ [Symbol('sent')]: { key } })],
       ['an AggregateError', (key) => new AggregateError([new Error(`lost ${key}`), new Error('other')], 'all lost')],
       ['a plain object', (key) => ({ message: 'lost', authorization: `Bearer ${key}` })],
       ['the cause of a cause', (key) => new Error('lost', { cause: new Error('b', { cause: { key } }) })],
       ['a circular reference', circular],
-      [
-        'more values than are searched',
-        (key) => Object.assign(new Error('lost'), { all: [...Array(20_000).keys()], sent: { key } }),
-      ],
-    ])('%s', async (_where, make) => {
+      ['more values than are searched', (key) => lost({ all: [...Array(20_000).keys()], sent: { key } })],
+    ])('%s', async (_where, errorWith) => {
       const apiKey = freshKey();
-      const { client } = stubbed(() => Promise.reject(make(apiKey)), { apiKey, maxRetries: 0 });
+      const { client } = stubbed(() => Promise.reject(errorWith(apiKey)), { apiKey, maxRetries: 0 });
       const error = await rejection(client.videos.create(PROMPT));
       expect(error).toBeInstanceOf(ConnectionError);
       expect(formatFully(error)).not.toContain(apiKey);
       expect(formatFully(error)).toContain('lost');
     });
 
-    it("an error's code states that no connection was made", async () => {
+    it('the code of an error', async () => {
       const apiKey = freshKey();
-      const cause = Object.assign(new Error('lost'), { code: 'ECONNREFUSED', headers: { authorization: apiKey } });
+      const cause = lost({ code: 'ECONNREFUSED', headers: { authorization: apiKey } });
       const { client } = stubbed(() => Promise.reject(cause), { apiKey, maxRetries: 0 });
       expect(await rejection(client.videos.create(PROMPT))).toMatchObject({ cause: { code: 'ECONNREFUSED' } });
     });
 
-    it('an error without the key is the cause itself, with all its fields', async () => {
+    it('the error itself if it does not contain the key', async () => {
       const cause = Object.assign(new AggregateError([new Error('lost')]), {
         request: { self: {} },
         bytes: Buffer.alloc(9),
@@ -86,7 +83,7 @@ describe('the API key', () => {
       expect(await rejection(client.videos.create(PROMPT))).toHaveProperty('cause', cause);
     });
 
-    it("an error that can't be converted to a string", async () => {
+    it("a value that can't be converted to a string", async () => {
       const { client } = stubbed(() => Promise.reject(Object.create(null)), { maxRetries: 0 });
       const error = await rejection(client.videos.create(PROMPT, { idempotencyKey: 'order-1' }));
       expect(error).toMatchObject({ name: 'ConnectionError', idempotencyKey: 'order-1' });
@@ -96,59 +93,78 @@ describe('the API key', () => {
   it("isn't in any log line, at any level", async () => {
     vi.useFakeTimers();
     const apiKey = freshKey();
-    const write = vi.fn();
-    const logger = { error: write, warn: write, info: write, debug: write };
-    const { client } = stubbed([() => json({ m: apiKey }, { status: 500 }), () => json(created())], {
-      apiKey,
-      logger,
-      logLevel: 'debug',
-    });
+    const { write, options } = recorder();
+    const steps = [() => json({ m: apiKey }, { status: 500 }), () => json(created())];
+    const { client } = stubbed(steps, { apiKey, ...options });
     await pass(client.images.create(PROMPT));
     expect(write.mock.calls.length).toBeGreaterThan(3);
     expect(formatFully(write.mock.calls)).not.toContain(apiKey);
   });
+});
 
-  it('is requested for each attempt, so a rotated key is used', async () => {
-    vi.useFakeTimers();
-    const keys = [freshKey(), freshKey()];
-    let requested = 0;
-    const apiKey = async () => keys[requested++] ?? '';
-    const { client, seen } = stubbed([() => json({}, { status: 500 }), () => json(created())], { apiKey });
-    await pass(client.videos.create(PROMPT));
-    expect(seen.map((request) => request.headers.authorization)).toEqual(keys.map((key) => `Bearer ${key}`));
-    expect(requested).toBe(2);
-  });
+describe('an API key echoed in an error response', () => {
+  const apiKey = 'sk-"quoted"-key';
+  const rejected = async (body: unknown, init: ResponseInit = {}, options: ClientOptions = {}) => {
+    const { client } = stubbed(() => json(body, { status: 400, ...init }), { apiKey, ...options });
+    return rejection(client.videos.create(PROMPT));
+  };
 
-  it('can end in a line break, like a key read from a file', async () => {
-    const key = freshKey();
-    for (const apiKey of [`${key}\n`, () => ` ${key}\r\n`]) {
-      const { client, seen } = stubbed(() => json(created()), { apiKey });
-      await client.images.create(PROMPT);
-      expect(seen[0]?.headers.authorization).toBe(`Bearer ${key}`);
-    }
-  });
-
-  it('is rejected without being shown if it is invalid', async () => {
-    expect(() => new GenClient({ apiKey: 'sk-\nhidden', baseUrl: BASE_URL })).toThrow(
-      /^apiKey contains whitespace or non-ASCII characters\. If it starts with "Bearer "/,
+  it('is removed from the message and from every string and name in the body and headers', async () => {
+    const error = await rejected(
+      {
+        error: { code: 'bad_ratio', message: `${apiKey} may not.` },
+        data: {
+          list: [`Bearer ${apiKey}`, 7, null, true],
+          [`of ${apiKey}`]: { deep: apiKey },
+          top_up_url: `https://pay.test/${apiKey}`,
+        },
+        request_id: `req ${apiKey}`,
+      },
+      { headers: { 'x-echo': `Bearer ${apiKey}`, 'x-more': 'y' } },
     );
-    const { client, seen } = stubbed(() => json(created()), { apiKey: () => 'sk-\u0000hidden' });
-    const error = await rejection(client.images.create(PROMPT));
-    expect((error as Error).message).toMatch(/^apiKey/);
-    expect(formatFully(error)).not.toContain('hidden');
-    expect(seen).toHaveLength(0);
+    expect(error).toMatchObject({
+      code: 'bad_ratio',
+      message: '[redacted] may not.',
+      data: {
+        list: ['Bearer [redacted]', 7, null, true],
+        'of [redacted]': { deep: '[redacted]' },
+        top_up_url: 'https://pay.test/[redacted]',
+      },
+      requestId: 'req [redacted]',
+    });
+    const { headers } = error as APIError;
+    expect([headers.get('x-echo'), headers.get('x-more')]).toEqual(['Bearer [redacted]', 'y']);
+    expect(formatFully(error)).not.toContain(apiKey);
+  });
+
+  it("is removed from text that isn't JSON, and in its JSON form", async () => {
+    const error = await rejected(`upstream got ${JSON.stringify({ key: apiKey })} and ${apiKey}`);
+    expect(error).toMatchObject({ data: 'upstream got {"key":"[redacted]"} and [redacted]' });
+    expect((error as Error).message).not.toContain('quoted');
+  });
+
+  it("isn't treated as a code if it is echoed as one", async () => {
+    const key = 'sk-looks-like-a-code';
+    expect(await rejected({ error: key }, {}, { apiKey: key })).toMatchObject({ code: 'http_400' });
+    expect(await rejected({ code: `of-${key}` }, {}, { apiKey: key })).toMatchObject({ code: 'http_400' });
+    // A documented code stays intact even if it contains the key.
+    expect(await rejected({ code: 'prompt_too_long' }, {}, { apiKey: 'prompt_too' })).toMatchObject({
+      code: 'prompt_too_long',
+    });
+  });
+
+  it("isn't removed if it is too short to be a key, because such words occur in other text", async () => {
+    const errorWith = (key: string) => rejected({ message: `The ${key} is odd.` }, {}, { apiKey: key });
+    expect(await errorWith('quality')).toMatchObject({ message: 'The quality is odd.' });
+    expect(await errorWith('qualitys')).toMatchObject({ message: 'The [redacted] is odd.' });
   });
 });
 
 describe('URLs in errors', () => {
   it('have no query', async () => {
     const { client } = stubbed(() => json({}, { status: 404 }));
-    const call = client.request({
-      method: 'GET',
-      path: '/v1/search',
-      query: { token: 'hidden', page: 2, none: undefined },
-    });
-    const error = await rejection(call);
+    const query = { token: 'hidden', page: 2, none: undefined };
+    const error = await rejection(client.request({ method: 'GET', path: '/v1/search', query }));
     expect(error).toMatchObject({ url: `${BASE_URL}/v1/search` });
     expect(formatFully(error)).not.toContain('hidden');
   });
@@ -175,26 +191,19 @@ describe('URLs in errors', () => {
       ],
       ['a request', (client) => client.request({ method: 'GET', path: '/v1/search', query: { token: 'hidden' } })],
     ])('%s', async (_call, run) => {
-      const events: unknown[] = [];
-      const tell = (event: unknown) => void events.push(event);
-      const write = vi.fn();
+      const { write, options } = recorder();
       const { client } = stubbed(
         ({ url }) => {
           if (url.includes('?')) throw thrown(url);
           return json({ data: { upload_id: 'upl_1', direct_upload_url: SIGNED, direct_upload_method: 'PUT' } });
         },
-        {
-          maxRetries: 1,
-          hooks: { onRequest: tell, onResponse: tell, onRetry: tell },
-          logger: { error: write, warn: write, info: write, debug: write },
-          logLevel: 'debug',
-        },
+        { maxRetries: 1, ...options },
       );
       vi.useFakeTimers();
       const error = await pass(rejection(run(client)));
       expect((error as Error).message).toContain('the connection failed');
-      expect(events.length).toBeGreaterThan(1);
-      for (const value of [error, events, write.mock.calls]) expect(formatFully(value)).not.toContain('hidden');
+      expect(write.mock.calls.length).toBeGreaterThan(3);
+      for (const value of [error, write.mock.calls]) expect(formatFully(value)).not.toContain('hidden');
     });
   });
 });
@@ -202,14 +211,9 @@ describe('URLs in errors', () => {
 describe('a key echoed by the service in a request ID', () => {
   it('reaches no hook, no log line, and no result', async () => {
     const apiKey = freshKey();
-    const write = vi.fn();
+    const { write, options } = recorder();
     const response = () => json(created(), { headers: { 'x-request-id': `req-${apiKey}` } });
-    const { client } = stubbed(response, {
-      apiKey,
-      hooks: { onResponse: write },
-      logger: { error: write, warn: write, info: write, debug: write },
-      logLevel: 'debug',
-    });
+    const { client } = stubbed(response, { apiKey, ...options });
     const { requestId } = await client.images.create(PROMPT).withResponse();
     expect(requestId).toBe('req-[redacted]');
     expect(formatFully(write.mock.calls)).toContain('req-[redacted]');
@@ -217,7 +221,7 @@ describe('a key echoed by the service in a request ID', () => {
   });
 });
 
-it("isn't in the error of a key function", async () => {
+it("an API key isn't in the error of its function", async () => {
   const key = freshKey();
   let requested = 0;
   const apiKey = () => {

@@ -11,6 +11,7 @@ export interface Seen {
   readonly body: string;
 }
 
+export const PROMPT = { prompt: 'a fox at dawn' };
 export const BASE_URL = 'https://service.test/prefix';
 
 /** Test files in one process have separate copies of this module, but share accounts. */
