@@ -1,10 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { readConfig } from '../../src/client/config.js';
 import { type APIError, ResponseError } from '../../src/index.js';
-import { createTransport } from '../../src/transport/create-transport.js';
-import { BASE_URL, created, freshKey, json, rejection, stubbed } from './support.js';
-
-const PROMPT = { prompt: 'a fox at dawn' };
+import { BASE_URL, created, json, PROMPT, rejection, stubbed, stubbedTransport } from './support.js';
 
 async function apiErrorFor(body: unknown, init: ResponseInit = { status: 400 }): Promise<APIError> {
   const response = typeof body === 'string' ? () => new Response(body, init) : () => json(body, init);
@@ -59,39 +55,35 @@ describe('a response', () => {
     expect(await client.request({ method: 'DELETE', path: '/v1/uploads/u1' })).toBeUndefined();
     expect(await client.request({ method: 'POST', path: '/v1/x' })).toBeUndefined();
   });
+
+  it("to a stream is available with its reader's result", async () => {
+    const transport = stubbedTransport(async () => new Response('file', { headers: { 'x-a': '1' } }));
+    const request = { name: 'open', method: 'GET', path: '/v1/x' } as const;
+    const { data, response } = await transport.open({ ...request, read: ({ status }) => status }).withResponse();
+    expect([data, response.headers.get('x-a'), await response.text()]).toEqual([200, '1', 'file']);
+    const own = new Response('own');
+    const replaced = () => transport.open({ ...request, read: () => own }).withResponse();
+    expect(await replaced()).toMatchObject({ data: own, response: own });
+    // @hono/node-server replaces the global class, but fetch still returns the original one.
+    vi.stubGlobal('Response', class extends Response {});
+    expect((await replaced()).response).toBe(own);
+    vi.unstubAllGlobals();
+  });
 });
 
 describe('an unexpected response', () => {
   it('rejects with a ResponseError, however its data is accessed', async () => {
     const { client } = stubbed(() => json({ success: true, data: {} }));
-    const made = () => client.jobs.get('job_1');
+    const call = () => client.jobs.get('job_1');
     const expected = { name: 'ResponseError', method: 'GET', url: `${BASE_URL}/v1/jobs/job_1`, attempts: 1 };
-    expect(await rejection(made())).toMatchObject(expected);
-    expect(await rejection(made().withResponse())).toMatchObject(expected);
-  });
-
-  it("resolves with the stream reader's result and the Response", async () => {
-    const fetch = async () => new Response('file', { headers: { 'x-a': '1' } });
-    const transport = createTransport(readConfig({ apiKey: freshKey(), baseUrl: BASE_URL, fetch }));
-    const request = { name: 'open', method: 'GET', path: '/v1/x' } as const;
-    const { data, response } = await transport.open({ ...request, read: ({ status }) => status }).withResponse();
-    expect([data, response.headers.get('x-a'), await response.text()]).toEqual([200, '1', 'file']);
-    const own = new Response('mine');
-    const replaced = await transport.open({ ...request, read: () => own }).withResponse();
-    expect([replaced.data, replaced.response]).toEqual([own, own]);
-    // @hono/node-server replaces the global class, but fetch still returns the original one.
-    vi.stubGlobal('Response', class extends Response {});
-    const after = await transport.open({ ...request, read: () => own }).withResponse();
-    vi.unstubAllGlobals();
-    expect(after.response).toBe(own);
+    expect(await rejection(call())).toMatchObject(expected);
+    expect(await rejection(call().withResponse())).toMatchObject(expected);
   });
 });
 
 describe('unhandled rejections', () => {
   const unhandled = vi.fn();
-  beforeEach(() => {
-    process.on('unhandledRejection', unhandled);
-  });
+  beforeEach(() => void process.on('unhandledRejection', unhandled));
   afterEach(() => {
     process.off('unhandledRejection', unhandled);
     unhandled.mockReset();

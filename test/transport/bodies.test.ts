@@ -1,36 +1,40 @@
 // Response bodies: read in full up to a limit, or streamed with a deadline.
-import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { readConfig } from '../../src/client/config.js';
-import type { ClientOptions } from '../../src/index.js';
-import { createTransport } from '../../src/transport/create-transport.js';
+import { gzipSync } from 'node:zlib';
+import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { type ClientOptions, GenClient, ResponseError } from '../../src/index.js';
 import type { ResponseEvent } from '../../src/transport/events.js';
+import { fakeTimers } from '../support/fake-timers.js';
 import { quiet } from '../support/quiet.js';
-import { BASE_URL, countedSignal, freshKey, json, rejection, stubbed } from './support.js';
+import {
+  BASE_URL,
+  countedSignal,
+  freshKey,
+  httpServer,
+  json,
+  PROMPT,
+  rejection,
+  stubbed,
+  stubbedTransport,
+} from './support.js';
 
 beforeAll(quiet);
 
-const PROMPT = { prompt: 'a fox at dawn' };
 const bytes = (text: string) => new TextEncoder().encode(text);
 
 /** Returns a response without a known length, in chunks of `size` bytes. */
-function chunkedResponse(text: string, size: number, cancel: () => void = () => {}): Response {
-  const whole = bytes(text);
-  let at = 0;
+function chunkedResponse(text: string, size: number): Response {
+  const all = bytes(text);
+  let sent = 0;
   const pull = (controller: ReadableStreamDefaultController) => {
-    if (at >= whole.length) return controller.close();
-    controller.enqueue(whole.subarray(at, at + size));
-    at += size;
+    if (sent >= all.length) return controller.close();
+    controller.enqueue(all.subarray(sent, sent + size));
+    sent += size;
   };
-  return new Response(new ReadableStream({ pull, cancel }, { highWaterMark: 0 }));
+  return new Response(new ReadableStream({ pull }, { highWaterMark: 0 }));
 }
 
-beforeEach(() => {
-  vi.useFakeTimers();
-});
-afterEach(() => {
-  vi.useRealTimers();
-  vi.unstubAllGlobals();
-});
+fakeTimers();
+afterEach(() => void vi.unstubAllGlobals());
 
 describe('a JSON response', () => {
   it('in chunks is joined, even in the middle of a character', async () => {
@@ -41,11 +45,11 @@ describe('a JSON response', () => {
   it.each<[string, BodyInit, ResponseInit, string]>([
     ['HTML', '<p>hi</p>', { headers: { 'content-type': 'text/html' } }, 'text/html, 9 characters'],
     ['text without a content type', bytes('hello'), {}, 'no content type, 5 characters'],
-  ])('that is %s is described as such in the error', async (_, body, init, what) => {
+  ])('that is %s is described as such in the error', async (_, body, init, description) => {
     const { client } = stubbed(() => new Response(body, init), { maxRetries: 0 });
     expect(await rejection(client.jobs.get('job_1'))).toMatchObject({
       name: 'ResponseError',
-      message: `GET ${BASE_URL}/v1/jobs/job_1: the service responded 200 with a body that is not JSON (${what})`,
+      message: `GET ${BASE_URL}/v1/jobs/job_1: the service responded 200 with a body that is not JSON (${description})`,
       method: 'GET',
       url: `${BASE_URL}/v1/jobs/job_1`,
       attempts: 1,
@@ -89,11 +93,44 @@ describe('a rejection', () => {
   it('whose body stalls rejects after timeoutMs', async () => {
     const stalled = () => new Response(new ReadableStream(), { status: 400 });
     const { client, seen } = stubbed(stalled, { timeoutMs: 1_000 });
-    const ended = rejection(client.videos.create(PROMPT));
+    const outcome = rejection(client.videos.create(PROMPT));
     await vi.advanceTimersByTimeAsync(1_010);
-    expect(await ended).toMatchObject({ name: 'BadRequestError', status: 400, attempts: 1 });
+    expect(await outcome).toMatchObject({ name: 'BadRequestError', status: 400, attempts: 1 });
     expect(seen).toHaveLength(1);
     expect(vi.getTimerCount()).toBe(0);
+  });
+});
+
+describe('a response that never ends', () => {
+  it('is canceled at the size limit, and not retried', async () => {
+    vi.useRealTimers();
+    const body = gzipSync(Buffer.alloc(64 * 1024 * 1024, ' '));
+    let requests = 0;
+    const server = await httpServer((_request, response) => {
+      requests += 1;
+      response.writeHead(200, { 'content-type': 'application/json', 'content-encoding': 'gzip' }).end(body);
+    });
+    const client = new GenClient({ apiKey: freshKey(), baseUrl: server.url });
+    const error = await rejection(client.jobs.get('job_1'));
+    expect(error).toBeInstanceOf(ResponseError);
+    expect(String(error)).toContain('larger than 16777216 bytes');
+    expect(requests).toBe(1);
+    await server.close();
+  });
+
+  it('with an error status is read only as far as its message needs', async () => {
+    let pulled = 0;
+    const endless = new ReadableStream<Uint8Array>({
+      pull(controller) {
+        pulled += 1;
+        controller.enqueue(new TextEncoder().encode('x'.repeat(16_384)));
+      },
+    });
+    const { client } = stubbed(() => new Response(endless, { status: 400 }), { maxRetries: 0 });
+    const error = await rejection(client.images.create(PROMPT));
+    expect(error).toMatchObject({ status: 400 });
+    expect(pulled).toBeLessThan(10);
+    expect(String(error).length).toBeLessThan(500);
   });
 });
 
@@ -131,7 +168,7 @@ describe('a stream', () => {
   });
 });
 
-it('has a fixed length on Workers', async () => {
+it('a stream has a fixed length on Workers', async () => {
   const lengths: number[] = [];
   class FixedLengthStream extends TransformStream {
     constructor(length: number) {
@@ -146,11 +183,11 @@ it('has a fixed length on Workers', async () => {
 });
 
 describe('the response to an upload', () => {
+  const target = { name: 'put', url: 'https://storage.test/put?signature=1', headers: {}, repeatable: true };
+
   it('is buffered, so that no timer or listener remains', async () => {
-    const fetch = async () => new Response('stored', { status: 201, headers: { etag: '"1"' } });
-    const transport = createTransport(readConfig({ apiKey: freshKey(), baseUrl: BASE_URL, fetch }));
+    const transport = stubbedTransport(async () => new Response('stored', { status: 201, headers: { etag: '"1"' } }));
     const { signal, listeners } = countedSignal();
-    const target = { name: 'put', url: 'https://storage.test/put?signature=1', headers: {}, repeatable: true };
     const response = await transport.transfer({ ...target, body: () => 'x' }, { signal });
     expect([response.status, response.headers.get('etag'), await response.text()]).toEqual([201, '"1"', 'stored']);
     expect(listeners()).toBe(0);
@@ -159,9 +196,7 @@ describe('the response to an upload', () => {
 
   it("rejects with a ConnectionError without the URL's signature if it is cut off", async () => {
     const pull = (controller: ReadableStreamDefaultController) => controller.error(new TypeError('terminated'));
-    const fetch = async () => new Response(new ReadableStream({ pull }));
-    const transport = createTransport(readConfig({ apiKey: freshKey(), baseUrl: BASE_URL, fetch, maxRetries: 0 }));
-    const target = { name: 'put', url: 'https://storage.test/put?signature=1', headers: {}, repeatable: true };
+    const transport = stubbedTransport(async () => new Response(new ReadableStream({ pull })), { maxRetries: 0 });
     expect(await rejection(transport.transfer({ ...target, body: () => 'x' }))).toMatchObject({
       name: 'ConnectionError',
       message: 'PUT https://storage.test/put: the connection failed before the response was complete (terminated)',

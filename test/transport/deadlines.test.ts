@@ -1,25 +1,31 @@
 import { getEventListeners } from 'node:events';
-import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { type ClientOptions, createBudget, GenClient, memoryStore, TimeoutError } from '../../src/index.js';
+import { fakeTimers } from '../support/fake-timers.js';
 import { PATIENCE_MS } from '../support/patience.js';
 import { quiet } from '../support/quiet.js';
-import { countedSignal, created, freshKey, json, never, rawServer, rejection, stubbed, wire } from './support.js';
+import {
+  countedSignal,
+  created,
+  freshKey,
+  json,
+  never,
+  PROMPT,
+  rawServer,
+  rejection,
+  stubbed,
+  wire,
+} from './support.js';
 
 beforeAll(quiet);
 
-const PROMPT = { prompt: 'a fox at dawn' };
 const stalledBody = () =>
   new Response(
     new ReadableStream({ start: (controller) => controller.enqueue(new TextEncoder().encode('{"success":')) }),
   );
 
 describe('one deadline per attempt', () => {
-  beforeEach(() => {
-    vi.useFakeTimers();
-  });
-  afterEach(() => {
-    vi.useRealTimers();
-  });
+  fakeTimers();
 
   const stalls: readonly [string, () => Response | Promise<Response>, ClientOptions][] = [
     ['a fetch that never responds and ignores its signal', never, {}],
@@ -50,7 +56,6 @@ describe('one deadline per attempt', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  const HANGING_KEY = { apiKey: () => new Promise<string>(() => {}) };
   const file = () => new Blob(['a fox'], { type: 'image/png' });
   type Aborted = (client: GenClient, signal: AbortSignal) => Promise<unknown>;
   it.each<[string, ClientOptions, Aborted]>([
@@ -69,16 +74,26 @@ describe('one deadline per attempt', () => {
     ['uploads.upload', {}, (it, signal) => it.uploads.upload(file(), { signal })],
     ['a create-and-wait', {}, (it, signal) => it.videos.createAndWait(PROMPT, { signal, idempotencyKey: 'order-2' })],
     ['a wait', {}, (it, signal) => it.waitForJob('job_1', { signal })],
-  ])('an abort does not wait for a key function in %s', async (_what, options, call) => {
-    const { client } = stubbed(() => json(created()), { ...HANGING_KEY, ...options });
+  ])("an abort doesn't wait for the key function of %s", async (_what, options, call) => {
+    const { client } = stubbed(() => json(created()), { apiKey: () => new Promise(() => {}), ...options });
     const { controller, signal, listeners } = countedSignal();
     const outcome = rejection(call(client, signal));
     await vi.advanceTimersByTimeAsync(50);
     controller.abort(new Error('the user left'));
     await vi.advanceTimersByTimeAsync(10);
-    expect(await Promise.race([outcome, 'waits'])).toBe(signal.reason);
+    expect(await Promise.race([outcome, 'pending'])).toBe(signal.reason);
     expect(listeners()).toBe(0);
     expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it('an abort whose reason has a details field rejects an upload with that reason', async () => {
+    const reason = { details: 'client went away' };
+    const { client } = stubbed(never);
+    const { controller, signal } = countedSignal();
+    const upload = rejection(client.uploads.upload(file(), { signal }));
+    await vi.advanceTimersByTimeAsync(10);
+    controller.abort(reason);
+    expect(await upload).toBe(reason);
   });
 
   it('an abort acts immediately between two attempts', async () => {
@@ -113,27 +128,20 @@ describe('one deadline per attempt', () => {
   });
 
   it('a response that arrives after the deadline is discarded with its body', async () => {
-    const cancelled = vi.fn();
-    let answer: (response: Response) => void = () => {};
-    const late = new Promise<Response>((resolve) => {
-      answer = resolve;
-    });
-    const { client } = stubbed(() => late, { maxRetries: 0, timeoutMs: 100 });
+    const cancel = vi.fn();
+    const response = () => new Response(new ReadableStream({ cancel }));
+    const late = () => new Promise<Response>((resolve) => setTimeout(() => resolve(response()), 200));
+    const { client } = stubbed(late, { maxRetries: 0, timeoutMs: 100 });
     const outcome = rejection(client.images.create(PROMPT));
-    await vi.advanceTimersByTimeAsync(200);
+    await vi.advanceTimersByTimeAsync(150);
     expect(await outcome).toBeInstanceOf(TimeoutError);
-    answer(new Response(new ReadableStream({ cancel: cancelled })));
-    await vi.advanceTimersByTimeAsync(1);
-    expect(cancelled).toHaveBeenCalledTimes(1);
+    await vi.advanceTimersByTimeAsync(100);
+    expect(cancel).toHaveBeenCalledTimes(1);
   });
 
   it('neither success nor failure leaves a timer or a listener', async () => {
-    const { client } = stubbed(
-      [() => json(created()), () => json({}, { status: 400 }), () => Promise.reject(new Error('x'))],
-      {
-        maxRetries: 1,
-      },
-    );
+    const steps = [() => json(created()), () => json({}, { status: 400 }), () => Promise.reject(new Error('lost'))];
+    const { client } = stubbed(steps, { maxRetries: 1 });
     const { signal, listeners } = countedSignal();
     await client.images.create(PROMPT, { signal });
     await rejection(client.images.create(PROMPT, { signal }));

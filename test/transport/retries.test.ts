@@ -1,16 +1,19 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { APIError, ConnectionError, GenClient, ResponseError, ServerError, TimeoutError } from '../../src/index.js';
-import { created, freshKey, json, never, rawServer, rejection, stubbed, wire } from './support.js';
-
-const PROMPT = { prompt: 'a fox at dawn' };
+import { describe, expect, it, vi } from 'vitest';
+import {
+  APIError,
+  ConnectionError,
+  GenClient,
+  NotFoundError,
+  ResponseError,
+  ServerError,
+  TimeoutError,
+} from '../../src/index.js';
+import { fakeTimers } from '../support/fake-timers.js';
+import { pass } from '../support/pass.js';
+import { created, freshKey, json, never, PROMPT, rawServer, rejection, stubbed, wire } from './support.js';
 
 describe('retries', () => {
-  beforeEach(() => {
-    vi.useFakeTimers();
-  });
-  afterEach(() => {
-    vi.useRealTimers();
-  });
+  fakeTimers();
 
   async function settle<T>(promise: Promise<T>): Promise<T | { readonly thrown: unknown }> {
     const outcome = promise.catch((thrown: unknown) => ({ thrown }));
@@ -130,6 +133,26 @@ describe('retries', () => {
     const rejected = client.request({ method: 'POST', path: '/v1/speech', body: circular });
     await expect(rejected).rejects.toMatchObject({ name: 'GenError', cause: expect.any(TypeError) });
     expect(seen).toHaveLength(0);
+  });
+});
+
+describe('a deletion whose response was lost', () => {
+  fakeTimers();
+  const gone = () => json({ error: 'upload_not_found' }, { status: 404 });
+
+  it('succeeds, even though its retry finds nothing', async () => {
+    const steps = [() => Promise.reject(new Error('reset')), gone];
+    expect(await pass(stubbed(steps).client.uploads.delete('upl_1'))).toEqual({});
+    expect(await pass(stubbed(steps).client.characters.delete('ann'))).toEqual({});
+  });
+
+  it('rejects with NotFoundError on the first attempt and after a 429', async () => {
+    expect(await rejection(stubbed(gone).client.uploads.delete('upl_1'))).toBeInstanceOf(NotFoundError);
+    const waited = stubbed([
+      () => json({}, { status: 429, headers: { 'retry-after': '1' } }),
+      gone,
+    ]).client.uploads.delete('upl_1');
+    expect(await rejection(pass(waited))).toBeInstanceOf(NotFoundError);
   });
 });
 

@@ -1,11 +1,12 @@
-import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { readConfig } from '../../src/client/config.js';
+// Bytes on their way: streamed downloads and uploads, and their deadlines.
+import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { ConnectionError, GenClient, TimeoutError } from '../../src/index.js';
-import { createTransport } from '../../src/transport/create-transport.js';
+import { fakeTimers } from '../support/fake-timers.js';
 import { quiet } from '../support/quiet.js';
 import {
   BASE_URL,
   countedSignal,
+  created,
   freshKey,
   httpServer,
   json,
@@ -13,29 +14,23 @@ import {
   rawServer,
   rejection,
   stubbed,
+  stubbedTransport,
 } from './support.js';
 
 beforeAll(quiet);
 
-const chunk = (text: string) => new TextEncoder().encode(text);
-
 describe('a stream', () => {
-  beforeEach(() => {
-    vi.useFakeTimers();
-  });
-  afterEach(() => {
-    vi.useRealTimers();
-  });
+  fakeTimers();
 
   /** Returns a body that yields a chunk every `ms`, and stalls after `chunks`. */
   function slowBody(ms: number, chunks: number, ends = true) {
-    let given = 0;
+    let sent = 0;
     return new ReadableStream<Uint8Array>(
       {
         async pull(controller) {
           await new Promise((resolve) => setTimeout(resolve, ms));
-          given += 1;
-          if (given <= chunks) controller.enqueue(chunk('x'));
+          sent += 1;
+          if (sent <= chunks) controller.enqueue(new TextEncoder().encode('x'));
           else if (ends) controller.close();
           else await new Promise(() => {});
         },
@@ -113,8 +108,7 @@ describe('on a real connection', () => {
 });
 
 describe('uploaded bytes', () => {
-  const transportTo = (url: string, options = {}) =>
-    createTransport(readConfig({ apiKey: freshKey(), baseUrl: url, ...options }));
+  const target = { name: 'put', headers: {}, repeatable: true };
 
   it('are retried in full if possible, and otherwise sent once', async () => {
     const bodies: string[] = [];
@@ -122,87 +116,64 @@ describe('uploaded bytes', () => {
       bodies.push(body);
       response.writeHead(bodies.length === 2 ? 200 : 503).end('done');
     });
-    const transport = transportTo(server.url);
-    const parts = { name: 'put', url: `${server.url}/put`, headers: {} };
-    const done = await transport.transfer({ ...parts, body: () => new Blob(['abc']), repeatable: true });
+    const transport = stubbedTransport(fetch, { baseUrl: server.url });
+    const url = `${server.url}/put`;
+    const done = await transport.transfer({ ...target, url, body: () => new Blob(['abc']) });
     expect(await done.text()).toBe('done');
-    const error = await rejection(
-      transport.transfer({ ...parts, body: () => new Blob(['once']).stream(), repeatable: false }),
-    );
+    const stream = () => new Blob(['once']).stream();
+    const error = await rejection(transport.transfer({ ...target, url, body: stream, repeatable: false }));
     expect(error).toMatchObject({ status: 503, attempts: 1 });
     expect(bodies).toEqual(['abc', 'abc', 'once']);
     await server.close();
   });
 
-  it('extend their deadline while bytes move, and time out when they stop', async () => {
-    vi.useFakeTimers();
-    const transport = transportTo(BASE_URL, { fetch: never, timeoutMs: 1_000, maxRetries: 0 });
-    const moves: (() => void)[] = [];
-    const body = (moved: () => void) => {
-      moves.push(moved);
-      return new Blob(['x']);
+  describe('to a storage that never responds', () => {
+    fakeTimers();
+    const stalled = (body: (onProgress: () => void) => BodyInit, headers = {}) => {
+      const transport = stubbedTransport(never, { timeoutMs: 1_000, maxRetries: 0 });
+      return rejection(transport.transfer({ ...target, url: `${BASE_URL}/put`, headers, body }));
     };
-    const headers = { 'content-length': '1' };
-    const outcome = rejection(
-      transport.transfer({ name: 'put', url: `${BASE_URL}/put`, headers, body, repeatable: true }),
-    );
-    const settled = vi.fn();
-    outcome.then(settled);
-    for (let step = 0; step < 5; step++) {
-      await vi.advanceTimersByTimeAsync(900);
-      moves[0]?.();
-    }
-    expect(settled).not.toHaveBeenCalled();
-    await vi.advanceTimersByTimeAsync(1_100);
-    expect(await outcome).toBeInstanceOf(TimeoutError);
-    vi.useRealTimers();
-  });
 
-  it('get more time for larger files, enough for a slow connection', async () => {
-    vi.useFakeTimers();
-    const transport = transportTo(BASE_URL, { fetch: never, timeoutMs: 1_000, maxRetries: 0 });
-    const body = () => new Uint8Array(1_000_000);
-    const outcome = rejection(
-      transport.transfer({ name: 'put', url: `${BASE_URL}/put`, headers: {}, body, repeatable: true }),
-    );
-    await vi.advanceTimersByTimeAsync(10_900);
-    expect(vi.getTimerCount()).toBe(1);
-    await vi.advanceTimersByTimeAsync(200);
-    expect(await outcome).toBeInstanceOf(TimeoutError);
-    vi.useRealTimers();
+    it('extend their deadline while bytes move, and time out when they stop', async () => {
+      let onProgress = () => {};
+      const body = (report: () => void) => {
+        onProgress = report;
+        return new Blob(['x']);
+      };
+      const outcome = stalled(body, { 'content-length': '1' });
+      for (let step = 0; step < 5; step++) {
+        await vi.advanceTimersByTimeAsync(900);
+        onProgress();
+      }
+      expect(vi.getTimerCount()).toBe(1);
+      await vi.advanceTimersByTimeAsync(1_100);
+      expect(await outcome).toBeInstanceOf(TimeoutError);
+    });
+
+    it('get more time for larger files, enough for a slow connection', async () => {
+      const outcome = stalled(() => new Uint8Array(1_000_000));
+      await vi.advanceTimersByTimeAsync(10_900);
+      expect(vi.getTimerCount()).toBe(1);
+      await vi.advanceTimersByTimeAsync(200);
+      expect(await outcome).toBeInstanceOf(TimeoutError);
+    });
   });
 });
 
-describe("cache: 'no-store'", () => {
-  it('is sent with polls only', async () => {
-    const caches: (RequestCache | undefined)[] = [];
-    const { client } = stubbed((_seen, { cache }) => {
-      caches.push(cache);
-      return json({ data: { job: { id: 'j', status: 'queued' } } });
-    });
-    await client.jobs.get('j');
-    await client.images.create({ prompt: 'x' });
-    expect(caches).toEqual(['no-store', 'default']);
+it("cache: 'no-store' is omitted if the runtime rejects it", async () => {
+  const caches: (RequestCache | undefined)[] = [];
+  class WithoutCache extends Request {
+    constructor(input: RequestInfo | URL, init?: RequestInit) {
+      if (init?.cache) throw new Error("The 'cache' field on 'RequestInitializerDict' is not implemented.");
+      super(input, init);
+    }
+  }
+  vi.stubGlobal('Request', WithoutCache);
+  const { client } = stubbed((_seen, { cache }) => {
+    caches.push(cache);
+    return json(created());
   });
-
-  it('is omitted if the runtime rejects it', async () => {
-    const caches: (RequestCache | undefined)[] = [];
-    const Real = Request;
-    vi.stubGlobal(
-      'Request',
-      class extends Real {
-        constructor(input: RequestInfo | URL, init?: RequestInit) {
-          if (init?.cache) throw new Error("The 'cache' field on 'RequestInitializerDict' is not implemented.");
-          super(input, init);
-        }
-      },
-    );
-    const { client } = stubbed((_seen, { cache }) => {
-      caches.push(cache);
-      return json({ data: { job: { id: 'j', status: 'queued' } } });
-    });
-    await client.jobs.get('j');
-    vi.unstubAllGlobals();
-    expect(caches).toEqual(['default']);
-  });
+  await client.jobs.get('job_1');
+  vi.unstubAllGlobals();
+  expect(caches).toEqual(['default']);
 });

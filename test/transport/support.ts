@@ -1,7 +1,9 @@
 import { getEventListeners } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net';
+import { readConfig } from '../../src/client/config.js';
 import { type ClientOptions, GenClient } from '../../src/index.js';
+import { createTransport } from '../../src/transport/create-transport.js';
 
 /** A request as a stub fetch or a raw server receives it. */
 export interface Seen {
@@ -53,6 +55,11 @@ export function stubbed(steps: Step | readonly Step[], options: ClientOptions = 
   return { client, seen };
 }
 
+/** Creates a transport with this fetch. */
+export function stubbedTransport(fetch: ClientOptions['fetch'], options: ClientOptions = {}) {
+  return createTransport(readConfig({ apiKey: freshKey(), baseUrl: BASE_URL, fetch, ...options }));
+}
+
 /** Reads a request for assertions. */
 export async function seenOf(request: Request): Promise<Seen> {
   const { method, url, headers } = request;
@@ -88,12 +95,12 @@ interface Running {
 
 /** Starts an HTTP server on loopback. */
 export async function httpServer(
-  answer: (request: IncomingMessage, response: ServerResponse, body: string) => void,
+  respond: (request: IncomingMessage, response: ServerResponse, body: string) => void,
 ): Promise<Running> {
   const server = createServer((request, response) => {
     const chunks: Buffer[] = [];
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
-    request.on('end', () => answer(request, response, Buffer.concat(chunks).toString()));
+    request.on('end', () => respond(request, response, Buffer.concat(chunks).toString()));
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
