@@ -4,9 +4,8 @@ import { type ClientOptions, RateLimitError } from '../../src/index.js';
 import type { WaitEvent } from '../../src/transport/events.js';
 import { errorOf } from '../support/rejection.js';
 import { virtualClock } from '../waiting/virtual-clock.js';
-import { created, json, rejection, stubbed } from './support.js';
+import { created, json, PROMPT, rejection, stubbed } from './support.js';
 
-const PROMPT = { prompt: 'a fox at dawn' };
 const done = () => json(created());
 const failed = (headers: Record<string, string> = {}) => json({}, { status: 503, headers });
 const limited = (headers: Record<string, string> = {}) => json({ error: 'rate_limited' }, { status: 429, headers });
@@ -79,7 +78,7 @@ describe('after a 429', () => {
     expect((await requestTimes([limited], { rateLimit, maxRetryAfterMs: 5_625 })).sentAt).toHaveLength(5);
   });
 
-  it("hooks.onWait receives the pause, and the next attempt's event the time its call has waited", async () => {
+  it('hooks.onWait receives the pause, and hooks.onRequest the time that the call has waited', async () => {
     const waits: WaitEvent[] = [];
     const waited: number[] = [];
     const hooks: ClientOptions['hooks'] = {

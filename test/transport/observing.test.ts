@@ -1,18 +1,15 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import type { Hooks, Logger } from '../../src/index.js';
+import { createSandbox } from '../../src/sandbox/index.js';
 import { HOOKS } from '../../src/transport/events.js';
-import { created, json, stubbed } from './support.js';
+import { fakeTimers } from '../support/fake-timers.js';
+import { pass } from '../support/pass.js';
+import { created, json, PROMPT, stubbed } from './support.js';
 
-const PROMPT = { prompt: 'a fox at dawn' };
+fakeTimers();
 
-beforeEach(() => {
-  vi.useFakeTimers();
-});
-afterEach(() => {
-  vi.useRealTimers();
-});
-
-const failThenLimitThenWork = [
+/** A failure, a 429, and a job. */
+const STEPS = [
   () => json({}, { status: 500, headers: { 'x-request-id': 'r1' } }),
   () => json({}, { status: 429, headers: { 'retry-after': '3' } }),
   () => json(created(), { headers: { 'x-request-id': 'r3' } }),
@@ -27,15 +24,14 @@ describe('hooks', () => {
       onRetry: (event) => seen.push(['retry', event]),
       onWait: (event) => seen.push(['wait', event]),
     };
-    const { client } = stubbed(failThenLimitThenWork, { hooks });
-    const made = client.videos.create(PROMPT);
-    await vi.advanceTimersByTimeAsync(10_000);
-    await made;
+    const { client } = stubbed(STEPS, { hooks });
+    await pass(client.videos.create(PROMPT));
     const callId = expect.stringMatching(/^[0-9a-f-]{36}$/);
     const idempotencyKey = expect.any(String);
     const call = { callId, method: 'POST', path: '/v1/videos', limit: 'videos.create', limitWaitMs: 0, idempotencyKey };
     expect(new Set(seen.map(([, event]) => Reflect.get(Object(event), 'callId'))).size).toBe(1);
     const later = { ...call, limitWaitMs: expect.any(Number) };
+    const body = { receivedBytes: created().length, quotedTokens: 4 };
     expect(seen).toEqual([
       ['request', { ...call, attempt: 1 }],
       ['response', { ...call, attempt: 1, status: 500, requestId: 'r1', durationMs: 0, error: expect.any(Error) }],
@@ -44,25 +40,23 @@ describe('hooks', () => {
       ['response', { ...call, attempt: 2, status: 429, requestId: undefined, durationMs: 0, error: expect.any(Error) }],
       ['wait', { callId, limit: 'videos.create', reason: 'pause', queued: 1, waitMs: expect.any(Number) }],
       ['request', { ...later, attempt: 3 }],
-      [
-        'response',
-        {
-          ...later,
-          attempt: 3,
-          status: 200,
-          requestId: 'r3',
-          receivedBytes: created().length,
-          quotedTokens: 4,
-          durationMs: 0,
-          error: undefined,
-        },
-      ],
+      ['response', { ...later, attempt: 3, status: 200, requestId: 'r3', durationMs: 0, error: undefined, ...body }],
     ]);
     // The service requested 3 s, and the limit was paused for that long.
     const waits = seen.map(([, event]) => Number(Reflect.get(Object(event), 'limitWaitMs') ?? 0));
     expect(waits.at(-1)).toBeGreaterThanOrEqual(3_000);
     expect(waits.at(-1)).toBeLessThan(4_000);
   });
+});
+
+it('hooks.onJob works in a runtime without diagnostics channels', async () => {
+  vi.useRealTimers();
+  vi.spyOn(process, 'getBuiltinModule').mockReturnValue(undefined);
+  const phases: string[] = [];
+  const client = createSandbox().client({ hooks: { onJob: ({ phase }) => void phases.push(phase) } });
+  const job = await client.videos.createAndWait(PROMPT);
+  vi.restoreAllMocks();
+  expect([job.status, ...phases]).toEqual(['completed', 'accepted', 'final']);
 });
 
 describe('the logger', () => {
@@ -79,10 +73,8 @@ describe('the logger', () => {
     ['off', 0],
   ] as const)('at %s receives %i messages for a create with one failure and one wait', async (logLevel, count) => {
     const { logger, lines } = recorder();
-    const { client } = stubbed(failThenLimitThenWork, { logger, logLevel });
-    const made = client.videos.create(PROMPT);
-    await vi.advanceTimersByTimeAsync(10_000);
-    await made;
+    const { client } = stubbed(STEPS, { logger, logLevel });
+    await pass(client.videos.create(PROMPT));
     expect(lines).toHaveLength(count);
     if (count > 0) expect(lines.join('\n')).toMatch(/retrying POST \/v1\/videos in \d+ ms/);
   });
@@ -94,13 +86,9 @@ describe('the logger', () => {
       logger.debug(message);
       fields.push(more);
     };
-    const gone = () => {
-      throw new TypeError('fetch failed', { cause: Object.assign(new Error('refused'), { code: 'ECONNREFUSED' }) });
-    };
-    const { client } = stubbed([gone, () => json(created())], { logger: { ...logger, debug }, logLevel: 'debug' });
-    const made = client.videos.create(PROMPT);
-    await vi.advanceTimersByTimeAsync(10_000);
-    await made;
+    const lost = () => Promise.reject(new TypeError('fetch failed'));
+    const { client } = stubbed([lost, () => json(created())], { logger: { ...logger, debug }, logLevel: 'debug' });
+    await pass(client.videos.create(PROMPT));
     expect(lines.map((line) => line.replace(/\d+ ms/, 'some ms'))).toEqual([
       'debug gen-client: POST /v1/videos',
       'debug gen-client: POST /v1/videos failed',
@@ -112,16 +100,14 @@ describe('the logger', () => {
     expect(fields[3]).toMatchObject({ attempt: 2, status: 200, error: undefined });
   });
 
-  it("receives a failed hook's name", async () => {
+  it('receives the name and error of a hook that throws', async () => {
     const { logger, lines } = recorder();
-    const bad = () => {
+    const failing = () => {
       throw new Error('no disk');
     };
-    const hooks: Hooks = Object.fromEntries(HOOKS.map((name) => [name, bad]));
-    const { client } = stubbed(failThenLimitThenWork, { hooks, logger });
-    const made = client.videos.create(PROMPT);
-    await vi.advanceTimersByTimeAsync(10_000);
-    await made;
+    const hooks: Hooks = Object.fromEntries(HOOKS.map((name) => [name, failing]));
+    const { client } = stubbed(STEPS, { hooks, logger });
+    await pass(client.videos.create(PROMPT));
     for (const name of HOOKS) expect(lines).toContain(`warn gen-client: hooks.${name} failed: no disk`);
   });
 });

@@ -1,10 +1,17 @@
-import { afterEach, describe, expect, it } from 'vitest';
-import { readConfig } from '../../src/client/config.js';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { APIError, GenClient } from '../../src/index.js';
-import { createTransport } from '../../src/transport/create-transport.js';
-import { BASE_URL, created, freshKey, httpServer, json, rejection, seenOf, stubbed } from './support.js';
+import {
+  BASE_URL,
+  created,
+  freshKey,
+  httpServer,
+  json,
+  PROMPT,
+  rejection,
+  stubbed,
+  stubbedTransport,
+} from './support.js';
 
-const PROMPT = { prompt: 'a fox at dawn' };
 const closing: (() => Promise<void>)[] = [];
 afterEach(async () => {
   await Promise.all(closing.splice(0).map((close) => close()));
@@ -29,7 +36,7 @@ describe('a redirect', () => {
     expect(seen[1]?.headers.authorization).toBe(seen[0]?.headers.authorization);
   });
 
-  it('of a JSON GET to another origin is rejected, showing the origin without the query', async () => {
+  it('of a JSON GET to another origin is rejected with the origin but not the query', async () => {
     const { client, seen } = stubbed(to('https://elsewhere.test/x?signature=secret'));
     const error = (await rejection(client.jobs.get('job_1'))) as APIError;
     expect(error).toBeInstanceOf(APIError);
@@ -53,14 +60,12 @@ describe('a redirect', () => {
         response.end();
       });
       const client = new GenClient({ apiKey: freshKey(), baseUrl: url });
-      const error = (await rejection(client.videos.create(PROMPT))) as APIError;
-      expect(error).toMatchObject({
+      expect(await rejection(client.videos.create(PROMPT))).toMatchObject({
         status,
         method: 'POST',
-        recovery: 'change_request',
         idempotencyKey: expect.any(String),
+        message: expect.stringContaining(other),
       });
-      expect(error.message).toContain(other);
       expect(elsewhere).toBe(0);
     },
   );
@@ -77,7 +82,7 @@ describe('a redirect', () => {
     expect(seen).toHaveLength(1);
   });
 
-  it('loop ends after five requests', async () => {
+  it('in a loop is followed five times', async () => {
     const { client, seen } = stubbed(to('/prefix/v1/jobs/job_1'));
     await expect(client.jobs.get('job_1')).rejects.toThrow(/6th in a row/);
     expect(seen).toHaveLength(6);
@@ -100,7 +105,7 @@ describe('a redirect', () => {
     expect(await output.text()).toBe('the file');
     expect(seen[0]).toMatchObject({ authorization: `Bearer ${apiKey}`, 'x-tenant': 'acme', 'x-trace': 't1' });
     expect(seen[1]).toMatchObject({ range: 'bytes=0-' });
-    expect(Object.keys(seen[1] ?? {})).not.toEqual(expect.arrayContaining(['authorization']));
+    expect(seen[1]).not.toHaveProperty('authorization');
     expect(JSON.stringify(seen[1])).not.toMatch(/acme|t1|sk-test/);
   });
 
@@ -116,7 +121,7 @@ describe('a redirect', () => {
     },
   );
 
-  it("that returns from another origin doesn't get the key again", async () => {
+  it('from another origin back to the service omits the key', async () => {
     const { client, seen } = stubbed([
       to('https://elsewhere.test/x'),
       to('https://service.test/prefix/v1/back'),
@@ -131,22 +136,16 @@ describe('bytes sent to an absolute URL', () => {
   const target = { name: 'put', headers: { 'content-type': 'image/png' }, repeatable: true } as const;
 
   it("include the key only for the service's own origin", async () => {
-    const { seen, client: _ } = stubbed(() => new Response(''));
-    const transport = createTransport(
-      readConfig({
-        apiKey: freshKey(),
-        baseUrl: BASE_URL,
-        headers: { 'x-tenant': 'acme' },
-        fetch: async (input, init) => {
-          seen.push(await seenOf(new Request(input, init)));
-          return new Response('');
-        },
-      }),
-    );
-    await transport.transfer({ ...target, url: 'https://service.test/prefix/v1/uploads?upload_id=1', body: () => 'x' });
-    await transport.transfer({ ...target, url: 'https://storage.test/put?signature=1', body: () => 'x' });
-    expect(seen.map((request) => 'authorization' in request.headers)).toEqual([true, false]);
-    expect(seen[1]?.headers).toEqual({ 'content-type': 'image/png' });
+    const seen: object[] = [];
+    const fetch = async (_url: string, { headers }: RequestInit) => {
+      seen.push(Object.fromEntries(new Headers(headers)));
+      return new Response('');
+    };
+    const transport = stubbedTransport(fetch, { headers: { 'x-tenant': 'acme' } });
+    for (const url of [`${BASE_URL}/v1/uploads?upload_id=1`, 'https://storage.test/put?signature=1'])
+      await transport.transfer({ ...target, url, body: () => 'x' });
+    expect(seen[0]).toHaveProperty('authorization');
+    expect(seen[1]).toEqual({ 'content-type': 'image/png' });
   });
 
   it('are sent once to a real server, and never redirected', async () => {
@@ -156,7 +155,7 @@ describe('bytes sent to an absolute URL', () => {
       response.writeHead(307, { location: 'http://127.0.0.1:9/elsewhere' });
       response.end();
     });
-    const transport = createTransport(readConfig({ apiKey: freshKey(), baseUrl: url }));
+    const transport = stubbedTransport(fetch, { baseUrl: url });
     for (const body of [() => new Blob(['some bytes']).stream(), () => 'x']) {
       const error = await rejection(transport.transfer({ ...target, url: `${url}/put`, body }));
       expect(error).toMatchObject({ name: 'APIError', attempts: 1 });
@@ -165,11 +164,11 @@ describe('bytes sent to an absolute URL', () => {
   });
 });
 
-it("the body of a followed redirect doesn't block its connection", async () => {
-  const cancelled: unknown[] = [];
-  const body = new ReadableStream({ cancel: () => void cancelled.push(true) });
-  const moved = () => new Response(body, { status: 302, headers: { location: `${BASE_URL}/elsewhere` } });
-  const { client } = stubbed([moved, () => json({ data: { job: { id: 'job_1', status: 'processing' } } })]);
+it('the body of a followed redirect is canceled, so it frees its connection', async () => {
+  const cancel = vi.fn();
+  const headers = { location: `${BASE_URL}/elsewhere` };
+  const moved = () => new Response(new ReadableStream({ cancel }), { status: 302, headers });
+  const { client } = stubbed([moved, () => json(created())]);
   await client.jobs.get('job_1');
-  expect(cancelled).toEqual([true]);
+  expect(cancel).toHaveBeenCalledTimes(1);
 });

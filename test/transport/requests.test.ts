@@ -1,34 +1,23 @@
 // Outgoing requests: methods, paths, queries, headers, and bodies, to the service and to storage.
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { readConfig } from '../../src/client/config.js';
 import type { RawRequest } from '../../src/client/endpoint.js';
 import { type ClientOptions, GenClient, type RequestEvent } from '../../src/index.js';
 import { VERSION } from '../../src/runtime/version.js';
-import { createTransport } from '../../src/transport/create-transport.js';
-import { BASE_URL, created, freshKey, json, type Seen, seenOf, stubbed } from './support.js';
-
-const PROMPT = { prompt: 'a fox at dawn' };
+import { BASE_URL, created, freshKey, json, PROMPT, stubbed, stubbedTransport } from './support.js';
 
 afterEach(() => {
   vi.unstubAllGlobals();
+  vi.restoreAllMocks();
 });
 
 /** Creates a transport whose fetch records its calls. */
-function recordingTransport(options: ClientOptions = {}, response: () => Response = () => new Response('')) {
-  const seen: Seen[] = [];
+function recordingTransport(options: ClientOptions = {}) {
   const inits: RequestInit[] = [];
-  const fetch = async (input: string, init: RequestInit) => {
+  const fetch = async (_url: string, init: RequestInit) => {
     inits.push(init);
-    const [headers, body] = [new Headers(init.headers), init.body];
-    // A Node stream can't be a Request's body.
-    if (body === null || body === undefined || typeof body === 'string' || body instanceof Blob)
-      seen.push(await seenOf(new Request(input, init)));
-    else seen.push({ method: String(init.method), url: input, headers: Object.fromEntries(headers), body: '' });
-    return response();
+    return new Response('');
   };
-  const apiKey = freshKey();
-  const transport = createTransport(readConfig({ apiKey, baseUrl: BASE_URL, fetch, maxRetries: 0, ...options }));
-  return { transport, apiKey, seen, inits };
+  return { transport: stubbedTransport(fetch, options), inits };
 }
 
 describe('a call to the service', () => {
@@ -65,21 +54,19 @@ describe('a call to the service', () => {
     ['PUT', false],
     ['POST', true],
     ['PATCH', true],
-  ])('with %s has its own idempotency key: %s', async (method, hasKey) => {
+  ])('with %s sends an idempotency key: %s', async (method, hasKey) => {
     const { client, seen } = stubbed(() => json({}));
     await client.request({ method, path: '/v1/x' }, { idempotencyKey: 'order-1' });
     expect(seen[0]?.headers['idempotency-key']).toBe(hasKey ? 'order-1' : undefined);
   });
 
   it('sends its original params even if they change while it waits', async () => {
-    const { client, seen } = stubbed([
-      () => json({}, { status: 429, headers: { 'retry-after': '0' } }),
-      () => json(created()),
-    ]);
+    const limited = () => json({}, { status: 429, headers: { 'retry-after': '0' } });
+    const { client, seen } = stubbed([limited, () => json(created())]);
     const params = { prompt: 'before' };
-    const made = client.videos.create(params);
+    const call = client.videos.create(params);
     params.prompt = 'after';
-    await made;
+    await call;
     expect(seen.map(({ body }) => body)).toEqual(['{"prompt":"before"}', '{"prompt":"before"}']);
   });
 
@@ -137,10 +124,8 @@ describe('bytes sent to storage', () => {
       { 'content-length': '3', 'x-a': '1' },
       { 'x-a': '1' },
     ]);
-    expect(inits).toMatchObject([
-      { method: 'PUT', duplex: 'half', redirect: 'error' },
-      { method: 'PUT', duplex: 'half', redirect: 'error' },
-    ]);
+    const expected = { method: 'PUT', duplex: 'half', redirect: 'error' };
+    expect(inits).toMatchObject([expected, expected]);
     // A Node stream, which every library's fetch on Node can send.
     expect(inits[0]?.body).toHaveProperty('pipe');
   });
@@ -151,6 +136,5 @@ describe('bytes sent to storage', () => {
     const stream = new Blob(['abc']).stream();
     await transport.transfer({ ...target, repeatable: false, headers: {}, body: () => stream });
     expect(inits[0]?.body).toBe(stream);
-    vi.restoreAllMocks();
   });
 });
