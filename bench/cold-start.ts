@@ -120,13 +120,13 @@ export async function run(): Promise<string> {
   return [
     '## Cold start',
     `Milliseconds in a fresh Node process, ${ROUNDS} interleaved rounds.`,
-    '### Import and first answer',
-    'The import, the client, and one JSON answer of a local server.',
-    table(['client', 'version', 'import and first answer, ms', `times ${BARE}`], rowsOf(answers, BARE)),
+    '### Import and first response',
+    'The import, the client, and one JSON response of a local server.',
+    table(['client', 'version', 'import and first response, ms', `times ${BARE}`], rowsOf(answers, BARE)),
     verdict(answers, { ...TOLD, base: BARE, most: MAX_TIMES_FETCH, words: 'a bare fetch' }),
     '### Import alone',
     table(['package', 'version', 'import, ms', `times ${BASE}`], rowsOf(imports, BASE)),
-    verdict(imports, { ...TOLD, base: BASE, most: MAX_TIMES_BASE, words: 'the two packages it stands on' }),
-    `The first use of \`fetch\`, \`Request\`, or \`FormData\`, even with \`typeof\`, loads Node's own fetch, which takes ${formatSpread(ratio(imports, FETCH, OWN))} times what the ESM entry takes. This SDK and ky touch them when they are loaded; other peers pay for it at their first request.`,
+    verdict(imports, { ...TOLD, base: BASE, most: MAX_TIMES_BASE, words: 'ky and zod/mini' }),
+    `The first use of \`fetch\`, \`Request\`, or \`FormData\`, even with \`typeof\`, loads Node's own fetch, which takes ${formatSpread(ratio(imports, FETCH, OWN))} times as long as the ESM entry point. This SDK and ky use them at import, the other peers at their first request.`,
   ].join('\n\n');
 }

@@ -112,23 +112,16 @@ function verdict(
 
 function ahead({ times }: Transfers, own: string): string {
   const names = [...times.keys()].filter((way) => way !== own && way !== DISK && ratio(times, own, way).median > 1);
-  return names.length > 0 ? `Faster than this SDK: ${names.join(', ')}.` : 'Nothing here is faster.';
+  return names.length > 0 ? `Faster than this SDK: ${names.join(', ')}.` : 'Nothing in the table is faster.';
 }
 
 /** Returns the section of bench/README.md. */
 export async function run(): Promise<string> {
   const { up, down } = await measureFiles(ROUNDS);
-  const columns = [
-    'way',
-    'version',
-    'MB a second',
-    'times bare fetch',
-    'the same for processor time',
-    'peak memory, MB',
-  ];
+  const columns = ['way', 'version', 'MB a second', 'times bare fetch', 'the same for CPU time', 'peak memory, MB'];
   return [
     '## Files',
-    `A file of ${SIZE / MB} MB each way, every transfer in a fresh process against a server in a process of its own, ${ROUNDS} interleaved rounds. Here more throughput is better. This SDK's upload makes all three calls; its download also checks the length, flushes the file to the disk and renames it. The row below it is a bare fetch that flushes too, and the last one the lower bound: as many bytes from memory to the disk.`,
+    `A file of ${SIZE / MB} MB each way, every transfer in a fresh process against a server in a separate process, ${ROUNDS} interleaved rounds. Ratios above 1 are faster. This SDK's upload sends all three requests; its download also checks the length, flushes the file to the disk, and renames it. Of the two rows below it, the first is a bare fetch that flushes, too, and the second the upper bound: the same bytes from memory to the disk.`,
     '### Upload from a path',
     table(columns, rowsOf(up, BARE_UPLOAD)),
     `${[OWN_UPLOAD, OWN_BLOB_UPLOAD].map((own) => verdict(up, { base: BARE_UPLOAD, own, target: UPLOAD_TARGET })).join(' ')} ${ahead(up, OWN_UPLOAD)}`,

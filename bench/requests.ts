@@ -98,7 +98,7 @@ function report(measured: readonly Measured[], callers: readonly Caller[]): stri
   });
   return [
     '## Requests',
-    `One call until its JSON is there: a poll of a job, and a create with its idempotency key. ${ROUNDS} interleaved rounds of ${SEQUENTIAL} calls one after the other, and of ${PARALLEL} at ${AT_ONCE} at a time, after ${WARMUP} calls of each. All clients run with their defaults.`,
+    `One call including its JSON: a poll of a job, and a create with an idempotency key. ${ROUNDS} interleaved rounds of ${SEQUENTIAL} sequential calls, and of ${PARALLEL} calls with ${AT_ONCE} at a time, after ${WARMUP} warm-up calls each. All clients use their defaults.`,
     ...sections,
   ].join('\n\n');
 }

@@ -55,15 +55,15 @@ export async function run(): Promise<string> {
   const rows = [
     ['GET /v1/jobs/{id}, a second', formatSpread(spread(reads), 0), `at least ${TARGETS.perSecond}`],
     ['POST /v1/images, a second', formatSpread(spread(creates), 0), `at least ${TARGETS.perSecond}`],
-    [`memory of a process that took ${JOBS} jobs, MB`, megabytes, `at most ${TARGETS.megabytes}`],
-    [`what the page shows of ${JOBS} jobs, ms`, formatSpread(spread(states), 1), `at most ${TARGETS.stateMs}`],
+    [`memory of a process after ${JOBS} jobs, MB`, megabytes, `at most ${TARGETS.megabytes}`],
+    [`state of the page with ${JOBS} jobs, ms`, formatSpread(spread(states), 1), `at most ${TARGETS.stateMs}`],
     ['createAndWait of sandbox.client(), in process, ms', formatSpread(spread(waits), 0), `at most ${TARGETS.waitMs}`],
   ];
   return `## The sandbox
 
-\`sandbox.listen()\` in a process of its own, ${AT_ONCE} connections kept open by another; every request is authenticated, logged and answered in full. The client shares the machine and costs about as much as the server.
+\`sandbox.listen()\` in a separate process, with ${AT_ONCE} open connections from another one. Every request is authenticated, logged, and answered in full. The client runs on the same machine and costs about as much as the server.
 
-${table(['', 'measured', 'promised'], rows)}`;
+${table(['', 'measured', 'target'], rows)}`;
 }
 
 type Send = (method: 'GET' | 'POST', path: string) => Promise<string>;

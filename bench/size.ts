@@ -76,9 +76,9 @@ export async function run(): Promise<string> {
   }
   return [
     '## Size',
-    'A program bundled for a worker into one file by esbuild, minified and gzipped, dependencies included.',
+    'A program for a worker, bundled into one file by esbuild with its dependencies, minified, and gzipped.',
     table(['program', 'version', 'kB'], rows),
-    '`svix` and `standardwebhooks` stand beside `verifyWebhook`; the others beside the client.',
+    'Compare `svix` and `standardwebhooks` with `verifyWebhook`, and the others with the client.',
   ].join('\n\n');
 }
 

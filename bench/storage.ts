@@ -81,8 +81,8 @@ export async function run(): Promise<string> {
   const columns = ['way', 'version', 'requests', 'ms', 'times fetch to fetch', 'growth at peak, MB', 'code, kB'];
   return [
     '## Copies to a store',
-    `A file of ${SIZE / MB} MB from the service to a store that speaks S3, every copy in a fresh process, service and store in processes of their own, ${ROUNDS} interleaved rounds. This SDK also looks whether the object is there, resumes a download that is cut, and gives the SHA-256; the others do not.`,
+    `A file of ${SIZE / MB} MB from the service to an S3-compatible store, every copy in a fresh process, with the service and the store in separate processes, ${ROUNDS} interleaved rounds. Only this SDK checks whether the object exists, resumes an interrupted download, and returns the SHA-256.`,
     table(columns, rows),
-    'Code is minified and gzipped; of this SDK it is what the copy adds to a program with a client, 2.6 kB of it the signing of requests.',
+    'Code is minified and gzipped. For this SDK, it is what the copy adds to a program with a client; 2.6 kB of it sign requests.',
   ].join('\n\n');
 }

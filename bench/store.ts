@@ -48,7 +48,7 @@ export async function run(): Promise<string> {
     });
     return `## File store
 
-${FINISHED.toLocaleString('en')} jobs under keys of their own are created, waited for, and marked as stored, 64 at once, with a service that answers at once.
+${FINISHED.toLocaleString('en')} jobs with their own keys are created, waited for, and marked as stored, 64 concurrently, with a service that responds immediately.
 
 | store | create, median ms | create, 99th percentile ms | MB on disk | seconds for all jobs |
 |---|---|---|---|---|

@@ -38,7 +38,7 @@ const BY_WEBHOOK: Load = {
 const WEBHOOKS: readonly (Row & { readonly load: Load })[] = [
   { name: 'all delivered', count: 500, runs: 12, load: { ...BY_WEBHOOK, webhooks: 1 } },
   { name: 'a tenth lost', count: 500, runs: 12, load: { ...BY_WEBHOOK, webhooks: 0.9 } },
-  { name: 'all delivered, not verified', count: 500, runs: 12, load: { ...BY_WEBHOOK, webhooks: 1, verified: false } },
+  { name: 'all delivered, unverified', count: 500, runs: 12, load: { ...BY_WEBHOOK, webhooks: 1, verified: false } },
 ];
 
 /** Returns the section of bench/README.md. Only unlimited waits are timed. The rest is a reproducible simulation. */
@@ -50,22 +50,22 @@ export async function run(): Promise<string> {
   );
   return [
     '## Waiting',
-    'A burst is accepted at one moment and waited for together; in steady traffic 20 jobs are accepted a minute. The service takes 120 reads in any minute, of which the waits use 105. A fifth are images (3-9 s), two fifths fast videos (25-70 s), three tenths pro videos (60-240 s), a tenth long ones (120-600 s). "Late" is from a job\'s end to its promise.',
-    'Plain round robin reads the same jobs in turn at the same pace. The optimum is a lower bound for **every** poller with that budget, even one that knows how the lengths are spread. Beyond about 200 jobs the budget sets how late an end is noticed: reading 5,000 jobs once takes 48 minutes.',
+    'The jobs of a burst are accepted at the same time; in steady traffic, 20 a minute are. The service allows 120 polls in any minute, of which waits use 105. A fifth are images (3-9 s), two fifths fast videos (25-70 s), three tenths pro videos (60-240 s), and a tenth long ones (120-600 s). "Late" is the time from a job\'s end until its promise resolves.',
+    'Round robin polls the same jobs in turn at the same rate. The optimum is a lower bound for **every** poller with that budget, even one that knows the distribution of the durations. Above about 200 jobs, the budget determines the delay: one poll for each of 5,000 jobs takes 48 minutes.',
     table(
       ['load', '429s', 'polls', ...late, 'round robin: mean', 'p95', 'worst', 'optimum, mean'],
       await rowsOf([...BURSTS, ...STEADY, ...LONGER], loadRow),
     ),
-    'With webhooks, all of them or nine tenths delivered:',
+    'With webhooks, of which all or nine tenths are delivered:',
     table(['load', 'polls', 'late, mean', 'a tenth lost: late, mean'], await rowsOf(bursts, hooksRow)),
-    '500 videos of one to four minutes, each webhook delivered at the end of its job. An event that is not verified has the job read.',
-    table(['webhooks', 'reads', ...late], await rowsOf(WEBHOOKS, eventsRow)),
-    'Waits with `rateLimit: \'off\'` and a fetch in the same process that answers at once, measured over 22 s. "Wanted" is one read per wait in 11 s. Bytes are of the heap.',
+    '500 videos of one to four minutes, whose webhooks are delivered when their jobs end. An unverified event triggers a poll.',
+    table(['webhooks', 'polls', ...late], await rowsOf(WEBHOOKS, eventsRow)),
+    'Waits with `rateLimit: \'off\'` and a fetch in the same process that responds immediately, measured over 22 s. "Wanted" is one poll per wait in 11 s. Bytes are heap bytes.',
     table(
-      ['waits', 'reads a second', 'wanted', 'CPU per read', 'longest stall of the event loop', 'bytes per wait'],
+      ['waits', 'polls a second', 'wanted', 'CPU per poll', 'longest stall of the event loop', 'bytes per wait'],
       await rowsOf([1_000, 3_000, 10_000], liftedRow),
     ),
-    'The same bursts on the policies of others, simulated from their published sources (interval, retries, Retry-After). With one job they are ahead: they read more often than the service asks for.',
+    'The same bursts with the policies of other clients, simulated from their published sources (interval, retries, Retry-After). They are ahead with one job, because they poll more often than the service recommends.',
     table(
       ['policy', 'jobs', 'results', 'errors', 'polls', '429s', 'late, mean (of the results)'],
       await rowsOf(policies, peerRow),

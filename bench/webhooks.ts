@@ -142,7 +142,7 @@ async function section({ title, bytes, times }: (typeof SIZES)[number]): Promise
   const rows = [...all.map(({ name }) => row(figures, name)), row(apart, WEB_CRYPTO)];
   const share = 1 / ratio(figures, OWN, BASE).median;
   const verdict = `${share.toFixed(2)} of Stripe's throughput (target: at least ${TARGET}): ${share >= TARGET ? 'met' : 'missed'}.`;
-  return `### An event of ${title}\n\n${table(['', 'a second', 'time, beside Stripe'], rows)}\n\n${verdict}`;
+  return `### An event of ${title}\n\n${table(['', 'a second', 'time, relative to Stripe'], rows)}\n\n${verdict}`;
 }
 
 /** Returns the section of bench/README.md. */
@@ -150,6 +150,6 @@ export async function run(): Promise<string> {
   const sections: string[] = [];
   for (const size of SIZES) sections.push(await section(size));
   const intro =
-    'One verification after the other on one thread, the body as a string unless it says bytes. Each library verifies its own scheme, HMAC-SHA256 in all, and parses the event. The lower bound is the HMAC of the runtime and the parsing.';
+    "Sequential verifications on one thread, with the body as a string unless the row says bytes. Each library verifies its own scheme, always with HMAC-SHA256, and parses the event. The lower bound is the runtime's HMAC and the parsing.";
   return ['## Webhooks', intro, ...sections].join('\n\n');
 }
