@@ -85,7 +85,7 @@ const FLAGS: readonly (readonly [library: RegExp, commandLine: string])[] = [
   [/call waitForJob again, or raise timeoutMs/g, 'wait again, or raise --timeout'],
   [/call waitForJob again/g, 'wait again'],
   [/set the account option, so/g, 'pass --account, so'],
-  [/send it with the option extraBody/g, 'put it into extraBody, as a JSON object'],
+  [/pass it in extraBody/g, 'pass it in extraBody, as a JSON object'],
   [/Pass fromPath\(path\) or a Blob/g, 'Pass the path of a file'],
   [/\btimeoutMs\b/g, '--timeout'],
   [/\bidempotencyKey\b/g, '--idempotency-key'],

@@ -136,8 +136,8 @@ function problemOfName(name: string, call: FieldsCall, documented: readonly stri
   const otherwise =
     advice ??
     (owner === undefined
-      ? `${nameOf(call)} documents no such parameter. Leave it out, or send it with the option extraBody.`
-      : `It is a parameter of ${nameOf(owner)}. Leave it out.`);
+      ? `It is not documented for ${nameOf(call)}. Remove it, or pass it in extraBody.`
+      : `It is a parameter of ${nameOf(owner)}. Remove it.`);
   // A name from another call or service is not a typo, so don't suggest a similar one.
   const close = meant ?? ((owner ?? advice) ? undefined : nearest(name, documented));
   return `Unknown parameter "${name}". ${didYouMean(name, [], { meant: close, otherwise })}`;

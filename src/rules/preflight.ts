@@ -227,7 +227,7 @@ export function checkVideo(body: unknown, warn: (message: string) => void, optio
     );
   }
   if (isGiven(params.camera_fixed) && (frame ?? image) !== undefined) {
-    warn(`camera_fixed: cannot be combined with ${frame ?? image}. Leave it out.`);
+    warn(`camera_fixed: cannot be combined with ${frame ?? image}. Remove it.`);
   }
   adviseHttps(params, warn);
 }

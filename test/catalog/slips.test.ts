@@ -49,7 +49,7 @@ const SLIPS: Readonly<Record<Exclude<FieldsCall, 'registration'>, Readonly<Recor
     'Create one job for each output': 'n, num_images, num_outputs, numImages, number_of_images',
     'without input': 'input',
     'It is a parameter of videos.create': 'duration, seed, generate_audio, content',
-    'documents no such parameter': 'negative_prompt, guidance_scale, steps, style, background, output_format, metadata',
+    'is not documented for': 'negative_prompt, guidance_scale, steps, style, background, output_format, metadata',
     'is an option':
       'idempotencyKey, signal, budget, label, timeoutMs, onUpdate, onCreated, headers, extraBody, preflight',
   },
@@ -76,7 +76,7 @@ const SLIPS: Readonly<Record<Exclude<FieldsCall, 'registration'>, Readonly<Recor
     'Create one job for each output': 'n, number_of_videos, num_outputs',
     'without input': 'input',
     'It is a parameter of images.create': 'references, response_format',
-    'documents no such parameter':
+    'is not documented for':
       'fps, num_frames, camera, motion, loop, webhook_events_filter, wait, sync_mode, negativePrompt, cfg_scale, customer, expand',
     'is an option':
       'idempotencyKey, signal, pollIntervalMs, throwOnFailure, cleanup, recover, maxRetries, onUploadProgress',
@@ -90,14 +90,14 @@ const SLIPS: Readonly<Record<Exclude<FieldsCall, 'registration'>, Readonly<Recor
     'Did you mean "reference_images"?': 'reference_image_urls, image_url',
     'It is a parameter of videos.create': 'seed, first_frame_upload_id, first_frame_url, last_frame_upload_id',
     'It is a parameter of characters.create': 'mode',
-    'documents no such parameter': 'strength, user',
+    'is not documented for': 'strength, user',
   },
   characters: {
     'Did you mean "aspect_ratio"?': 'ratio, size',
     'Did you mean "reference_upload_ids"?': 'image, first_frame_upload_id',
     'Did you mean "name"?': 'Name',
     'It is a parameter of': 'upload_id, model, duration',
-    'documents no such parameter': 'title, model_id, user',
+    'is not documented for': 'title, model_id, user',
     'is an option': 'label',
   },
 };
@@ -163,7 +163,7 @@ describe('an undocumented field', () => {
   });
 
   it.each(['toString', 'constructor', '__proto__x'])('is rejected even if every object has the name: %s', (name) => {
-    expect(() => checkFieldNames('videos', { [name]: 1 })).toThrow('documents no such parameter');
+    expect(() => checkFieldNames('videos', { [name]: 1 })).toThrow('is not documented for');
   });
 
   it("doesn't include the fields of an edit that is sent as a video, or undefined ones", () => {

@@ -64,7 +64,7 @@ it.each([
 ])('an unknown field of %s can be sent in extraBody', async (name, text) => {
   writeFileSync(join(place.folder, name), text);
   const { stderr } = await cli('batch', name, '--out', 'out/');
-  expect(stderr).toContain('Leave it out, or put it into extraBody, as a JSON object.');
+  expect(stderr).toContain('Remove it, or pass it in extraBody, as a JSON object.');
 });
 
 it('a file name in an upload field suggests to pass a path', async () => {

@@ -74,13 +74,13 @@ describe('a rejected request', () => {
     const reported = async () => (await openApp().send('videos', { method: 'POST', headers, body: '{}' })).json();
 
     const HINT =
-      " Its origin is http://shop.test, and the proxy's host is upstream:3000. List the origin in origins, or let the reverse proxy pass on the Host header.";
+      " The page's origin is http://shop.test, and the proxy's host is upstream:3000. Add the origin to origins, or let the reverse proxy forward the Host header.";
     it.each([
       ['lists both hosts in its message during development', 'development', HINT],
       ['lists neither in production', 'production', ''],
     ])('%s', async (_, environment, hint) => {
       vi.stubEnv('NODE_ENV', environment);
-      const message = `This page may not use this address.${hint}`;
+      const message = `Requests from this site are not allowed.${hint}`;
       expect(await reported()).toEqual({ code: 'foreign_origin', message, retry: false });
     });
   });

@@ -186,8 +186,8 @@ const ENQUEUE_OPTIONS = option.optionsOf({
 
 /** BullMQ options that would end a call, or create its job twice. */
 const UNSUPPORTED = {
-  attempts: "Leave it out. Failures other than the job's don't count as attempts. For failed jobs, pass recover.",
-  backoff: 'Leave it out. To set the longest pause, pass retryDelayMs to createGenWorker.',
+  attempts: "Remove it. Failures other than the job's don't count as attempts. For failed jobs, pass recover.",
+  backoff: 'Remove it. To set the longest pause, pass retryDelayMs to createGenWorker.',
   repeat:
     'In another queue, repeat a job of your own with upsertJobScheduler. Queue the call from it, with a new jobId each time.',
 } as const;
@@ -225,7 +225,7 @@ async function enqueueCall(
   }
   if (options.deduplication && 'replace' in options.deduplication) {
     throw new GenError(
-      `${name}: deduplication.replace is not supported, because it would remove a call whose job is paid. Leave it out: an order that is queued twice under one jobId creates one job.`,
+      `${name}: deduplication.replace is not supported, because it would remove a call whose job is paid. Remove it: an order that is queued twice under one jobId creates one job.`,
     );
   }
   option.checkOptions(name, ENQUEUE_OPTIONS, options);

@@ -185,7 +185,7 @@ export function createGenWorker(
 function checkStalledCount(worker: object = {}): void {
   if (!('maxStalledCount' in worker)) return;
   throw new GenError(
-    "createGenWorker: worker.maxStalledCount is not supported, because a call's job is paid, so another worker always continues it after a crash. Leave it out.",
+    "createGenWorker: worker.maxStalledCount is not supported, because a call's job is paid, so another worker always continues it after a crash. Remove it.",
   );
 }
 

@@ -28,8 +28,8 @@ function foreignOrigin(origin: string | null, request: Request): ProxyError {
   const hint =
     origin === null || !isDevelopment()
       ? ''
-      : ` Its origin is ${origin}, and the proxy's host is ${requestedHost(request)}. List the origin in origins, or let the reverse proxy pass on the Host header.`;
-  return new ProxyError(403, 'foreign_origin', `This page may not use this address.${hint}`);
+      : ` The page's origin is ${origin}, and the proxy's host is ${requestedHost(request)}. Add the origin to origins, or let the reverse proxy forward the Host header.`;
+  return new ProxyError(403, 'foreign_origin', `Requests from this site are not allowed.${hint}`);
 }
 
 /** Responds to a preflight request from a listed origin. Throws a 405 for other origins. */
