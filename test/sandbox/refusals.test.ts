@@ -148,6 +148,7 @@ const REJECTED: Readonly<Record<string, readonly TestRequest[]>> = {
     ...images({ ratio: '' }),
     ...characters({ aspect_ratio: '1:9' }),
     ...videos({ aspect_ratio: 'adaptive' }, { ratio: 'adaptive' }),
+    ...videos({ ...edit, intent: 'video_edit', aspect_ratio: '1:9' }, { ...edit, intent: 'video_edit', ratio: '1:9' }),
   ],
   resolution_not_supported: [...images({ resolution: '' }), ...edits({ ...edit, resolution: '8k' })],
   reference_combination_not_supported: [
@@ -414,6 +415,19 @@ test('and ignores an undocumented field', async () => {
   expect(await client.create('/v1/characters', odd)).toMatchObject({ modelId: 'svc-image-pro' });
   // Only images and videos have characters, and an edit has `ratio`.
   await client.create('/v1/video-edits', { ...edit, character_ids: ['nobody'], aspect_ratio: '1:9' });
+});
+
+test('and uses aspect_ratio of an edit by intent, because POST /v1/videos documents the field', async () => {
+  const client = setUp({ jobDurationMs: 0 });
+  for (const field of ['aspect_ratio', 'ratio']) {
+    const { id } = await client.create('/v1/videos', { ...edit, intent: 'video_edit', [field]: '9:16' });
+    const headers = { authorization: `Bearer ${client.sandbox.apiKey}` };
+    const output = await client.sandbox.fetch(`${client.sandbox.baseUrl}/v1/jobs/${id}/output`, { headers });
+    const bytes = Buffer.from(await output.arrayBuffer());
+    // The track header ends with its width and height.
+    const end = bytes.indexOf('mdia') - 8;
+    expect([field, bytes.readUInt16BE(end - 4), bytes.readUInt16BE(end)]).toEqual([field, 720, 1280]);
+  }
 });
 
 test('videos and edits by intent without a model, and edits with each model that supports them', async () => {

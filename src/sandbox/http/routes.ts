@@ -37,11 +37,7 @@ export function createRoutes(world: World): Hono {
   const creates: Readonly<Record<string, Create>> = {
     '/v1/images': { scope: 'images:create', limit: 'images.create', read: parseImageCreate },
     '/v1/videos': { scope: 'videos:create', limit: 'videos.create', read: parseVideoCreate },
-    '/v1/video-edits': {
-      scope: 'video_edits:create',
-      limit: 'videoEdits.create',
-      read: (body) => parseEditCreate(body),
-    },
+    '/v1/video-edits': { scope: 'video_edits:create', limit: 'videoEdits.create', read: parseEditCreate },
   };
   const app = new Hono();
   for (const [path, create] of Object.entries(creates)) app.post(path, (context) => createJob(world, context, create));

@@ -43,6 +43,7 @@ interface ModelAndPrompt {
 const IMAGES = ['reference_upload_ids', 'reference_image_urls', 'referenceImageUrls', 'reference_images'];
 const CLIPS = ['reference_video_upload_ids', 'reference_video_urls', 'referenceVideoUrls', 'reference_videos'];
 const AUDIOS = ['reference_audio_upload_ids', 'reference_audio_urls', 'referenceAudioUrls', 'reference_audios'];
+const VIDEO_RATIO_FIELDS = ['aspect_ratio', 'ratio'];
 const VIDEO_FLAGS = ['watermark', 'generate_audio', 'camera_fixed'];
 /** Fields with documented values. */
 const DOCUMENTED_VALUES: Readonly<Record<string, readonly string[]>> = {
@@ -80,9 +81,9 @@ export function parseCharacterCreate(fields: RequestFields): JobSpec {
   return { ...spec, call: 'characters', references };
 }
 
-/** Validates POST /v1/videos. With `intent: video_edit`, it is an edit. */
+/** Validates POST /v1/videos. With `intent: video_edit`, it is an edit with the ratio fields of a video. */
 export function parseVideoCreate(fields: RequestFields): JobSpec {
-  if (fields.raw('intent') === 'video_edit') return parseEditCreate(fields, DEFAULT_VIDEO_MODEL);
+  if (fields.raw('intent') === 'video_edit') return parseEdit(fields, VIDEO_RATIO_FIELDS, DEFAULT_VIDEO_MODEL);
   checkPlainFields(fields, [...VIDEO_FLAGS, 'safety_identifier', 'intent', 'video_reference_mode']);
   const model = readModel(fields, 'video', DEFAULT_VIDEO_MODEL);
   const prompt = readPrompt(fields, 'video', contentText(fields));
@@ -101,10 +102,15 @@ export function parseVideoCreate(fields: RequestFields): JobSpec {
   const hasReferences = references.length > 0 || fields.list('character_ids').length > 0;
   const end = personMatchOutcome(prompt, hasReferences);
   const isStrict = fields.raw('video_reference_mode') === 'strict';
-  return { ...videoSpec(fields, { ...model, prompt }), call: 'videos', references, isStrict, end };
+  const ratio = { fields: VIDEO_RATIO_FIELDS, supported: ratiosOf(model.row), fallback: DEFAULTS.videoRatio };
+  return { ...videoSpec(fields, { ...model, prompt }, ratio), call: 'videos', references, isStrict, end };
 }
 
-export function parseEditCreate(fields: RequestFields, fallback?: string): JobSpec {
+export function parseEditCreate(fields: RequestFields): JobSpec {
+  return parseEdit(fields, ['ratio']);
+}
+
+function parseEdit(fields: RequestFields, ratioFields: readonly string[], fallback?: string): JobSpec {
   checkPlainFields(fields, [...VIDEO_FLAGS, 'safety_identifier', 'edit_mode']);
   const alias = fields.raw('model') ?? fallback;
   const row = typeof alias === 'string' ? modelCapabilities(alias) : undefined;
@@ -131,8 +137,8 @@ export function parseEditCreate(fields: RequestFields, fallback?: string): JobSp
     ...referencesIn(fields, 'audio', AUDIOS),
     ...content.filter(({ role }) => role === 'audio'),
   ];
-  const spec = videoSpec(fields, { alias, row, prompt }, 'adaptive');
-  return { ...spec, call: 'videoEdits', references, isStrict: true };
+  const ratio = { fields: ratioFields, supported: [...ratiosOf(row), 'adaptive'], fallback: 'adaptive' };
+  return { ...videoSpec(fields, { alias, row, prompt }, ratio), call: 'videoEdits', references, isStrict: true };
 }
 
 /** Returns the source of an edit, which can also be a clip in `content`. */
@@ -167,18 +173,15 @@ function imageSpec(
 function videoSpec(
   fields: RequestFields,
   { alias, row, prompt }: ModelAndPrompt,
-  ratio: typeof DEFAULTS.videoRatio | 'adaptive' = DEFAULTS.videoRatio,
+  ratio: { readonly fields: readonly string[]; readonly supported: readonly string[]; readonly fallback: string },
 ) {
-  const isEdit = ratio === 'adaptive';
-  const ratios = isEdit ? [...ratiosOf(row), ratio] : ratiosOf(row);
-  const ratioFields = isEdit ? ['ratio'] : ['aspect_ratio', 'ratio'];
   return {
     modelId: alias,
     prompt,
     media: {
       kind: 'video',
       durationS: readChoice(fields, 'duration', row.durations ?? [], DEFAULTS.videoDurationS),
-      aspectRatio: readChoice(fields, 'aspect_ratio', ratios, ratio, ratioFields),
+      aspectRatio: readChoice(fields, 'aspect_ratio', ratio.supported, ratio.fallback, ratio.fields),
       resolution: readChoice(fields, 'resolution', row.resolutions, DEFAULTS.videoResolution),
     },
     audio: fields.flag('generate_audio') === true,

@@ -20,6 +20,7 @@
 // - `camera_fixed` with frames or images is rejected with `invalid_request`.
 // - A reference URL must be a public HTTPS URL; otherwise the create is rejected with `invalid_request`. Nothing is fetched.
 //   The reserved domains `.test`, `.example`, and `.invalid` are accepted, because tests use them.
+// - An edit that is sent to POST /v1/videos accepts `aspect_ratio` and `ratio`, because that endpoint documents both.
 // - An edit accepts reference images and audio under every name that POST /v1/videos accepts. Frames and reference clips fail
 //   with `reference_combination_not_supported`. A clip in `content` is the source. Two sources are rejected.
 // - An upload of the wrong type, or an incomplete one, counts as not found. A PUT after step 3 is rejected.
