@@ -7,8 +7,10 @@ import { authenticate, type Caller, countRequest } from '../service/accounts.js'
 import { type ErrorDetails, type RequestFields, readFields, ServiceError } from '../service/request.js';
 import { MAX_BODY_BYTES, type Scope } from '../world/assumptions.js';
 import { hashOf } from '../world/random.js';
-import type { StoredJob } from '../world/state.js';
+import type { RequestRecord, StoredJob } from '../world/state.js';
 import type { ServedFile, World } from '../world/world.js';
+
+export type MutableRecord = { -readonly [K in keyof RequestRecord]: RequestRecord[K] };
 
 export interface RequestEnv {
   /** Body of a POST as text. Empty for other methods. */
@@ -17,8 +19,8 @@ export interface RequestEnv {
   readonly onSandboxClock: boolean;
   /** Called when a chunk of the body arrives. */
   readonly onChunk: () => void;
-  /** Error code, for the log. */
-  code: string | null;
+  /** Entry in the log. */
+  readonly record: MutableRecord;
 }
 
 export function envOf(context: Context): RequestEnv {
@@ -101,15 +103,12 @@ export function errorResponse(
   return Response.json({ success: false, error: { code, message }, ...(data && { data }) }, { status, headers });
 }
 
-/** Builds an error's response. Any error other than a {@link ServiceError} is an `internal_error`. */
-export function toErrorResponse(error: unknown): { response: Response; code: string } {
-  const isServiceError = error instanceof ServiceError;
-  const code = isServiceError ? error.code : 'internal_error';
-  const message = isServiceError ? error.message : `The sandbox failed: ${reasonOf(error)}`;
-  return {
-    response: errorResponse(isServiceError ? error.status : 500, code, message, isServiceError ? error.details : {}),
-    code,
-  };
+/** Builds and logs an error's response. Any error other than a {@link ServiceError} is an `internal_error`. */
+export function failRequest(record: MutableRecord, error: unknown): Response {
+  const isKnown = error instanceof ServiceError;
+  const known = isKnown ? error : new ServiceError('internal_error', `The sandbox failed: ${reasonOf(error)}`);
+  record.code = known.code;
+  return errorResponse(known.status, known.code, known.message, known.details);
 }
 
 /** Returns a job's file. Renders it on the first call. */

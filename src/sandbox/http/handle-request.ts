@@ -2,9 +2,17 @@ import { Hono } from 'hono';
 import { accountOfKey, BILLING_PATH } from '../service/accounts.js';
 import { codeForStatus, ServiceError } from '../service/request.js';
 import { type FaultRule, faultFor } from '../world/faults-and-outcomes.js';
-import { appendToLog, type RequestRecord } from '../world/state.js';
+import { appendToLog } from '../world/state.js';
 import type { World } from '../world/world.js';
-import { envOf, errorResponse, prefixOf, type RequestEnv, readPostBody, toErrorResponse } from './exchange.js';
+import {
+  envOf,
+  errorResponse,
+  failRequest,
+  type MutableRecord,
+  prefixOf,
+  type RequestEnv,
+  readPostBody,
+} from './exchange.js';
 import { breakBody, ConnectionDropped, type Handle } from './network.js';
 import {
   catalogRoutes,
@@ -15,8 +23,6 @@ import {
   storageRoutes,
   uploadRoutes,
 } from './routes.js';
-
-type MutableRecord = { -readonly [K in keyof RequestRecord]: RequestRecord[K] };
 
 const LOGGED_CHARS = 2000;
 const SECRET_HEADERS = /^(authorization|cookie|x-api-key|proxy-authorization|x-storage-token)$/i;
@@ -41,18 +47,12 @@ export function createHandler(world: World, app: Hono): Handle {
       const late = fault?.latencyMs === undefined ? undefined : sleep(fault.latencyMs);
       const [body] = await Promise.all([readPostBody(request), late]);
       if (isJson(request) && typeof body === 'string') record.body = body.slice(0, LOGGED_CHARS);
-      const answer = async (): Promise<Response> => {
-        if (typeof body !== 'string') {
-          const { response, code } = toErrorResponse(body);
-          record.code = code;
-          return response;
-        }
-        const env: RequestEnv = { body, onSandboxClock, onChunk: () => work.touch(), code: null };
-        const response = await app.fetch(request, env);
-        record.code = env.code;
-        return response;
+      const respond = async (): Promise<Response> => {
+        if (typeof body !== 'string') return failRequest(record, body);
+        const env: RequestEnv = { body, onSandboxClock, onChunk: () => work.touch(), record };
+        return app.fetch(request, env);
       };
-      const response = await applyFault(record, fault, answer);
+      const response = await applyFault(record, fault, respond);
       timeline.catchUp();
       record.status = response.status;
       response.headers.set('x-request-id', record.id);
@@ -66,22 +66,22 @@ export function createHandler(world: World, app: Hono): Handle {
   };
 }
 
-/** Returns the response to a request, after applying the fault. */
+/** Responds to a request, with the fault if there is one. */
 async function applyFault(
   record: MutableRecord,
   fault: FaultRule | undefined,
-  answer: () => Promise<Response>,
+  respond: () => Promise<Response>,
 ): Promise<Response> {
-  if (fault === undefined) return answer();
+  if (fault === undefined) return respond();
   const broken = (['reset', 'commitThenDrop', 'truncate', 'stall'] as const).find((effect) => fault[effect]);
   record.fault = broken ?? (fault.status === undefined ? 'latency' : 'status');
   if (fault.reset) throw new ConnectionDropped();
   if (fault.commitThenDrop) {
-    record.status = (await answer()).status;
+    record.status = (await respond()).status;
     throw new ConnectionDropped();
   }
-  if (fault.status === undefined) return answer();
-  if (fault.commit) await answer();
+  if (fault.status === undefined) return respond();
+  if (fault.commit) await respond();
   const { status, code = codeForStatus(status), retryAfterS } = fault;
   const data = retryAfterS === undefined ? undefined : { retry_after: retryAfterS };
   record.code = code;
@@ -116,11 +116,11 @@ function isJson(request: Request): boolean {
 }
 
 function redacted(headers: Headers): Record<string, string> {
-  const shown: Record<string, string> = {};
+  const logged: Record<string, string> = {};
   headers.forEach((value, name) => {
-    shown[name] = SECRET_HEADERS.test(name) ? value.replace(/^(Bearer +)?.*$/is, '$1[redacted]') : value;
+    logged[name] = SECRET_HEADERS.test(name) ? value.replace(/^(Bearer +)?.*$/is, '$1[redacted]') : value;
   });
-  return shown;
+  return logged;
 }
 
 /** The page of `top_up_url`, for a person who opens the link. */
@@ -147,10 +147,6 @@ export function createApp(world: World): Hono {
     const advice = req.path.includes('/v1/v1/') ? ' Remove /v1 from the base URL.' : '';
     throw new ServiceError('not_found', `There is no ${req.method} ${req.path}.${advice}`);
   });
-  app.onError((error, context) => {
-    const { response, code } = toErrorResponse(error);
-    envOf(context).code = code;
-    return response;
-  });
+  app.onError((error, context) => failRequest(envOf(context).record, error));
   return app;
 }
