@@ -21,10 +21,10 @@ const OPTIONS = option.optionsOf({ advance: option.callback });
  * @example
  * await checkStore(() => memoryStore()); // in a test, with your store
  */
-export async function checkStore(make: () => Store | Promise<Store>, options: CheckStoreOptions = {}): Promise<void> {
+export async function checkStore(create: () => Store | Promise<Store>, options: CheckStoreOptions = {}): Promise<void> {
   option.checkOptions('checkStore', OPTIONS, options);
   const { advance } = options;
-  const store = await make();
+  const store = await create();
   const run = systemRandom.uuid();
   let groups = 0;
   for (const [rule, check] of RULES) {
@@ -183,8 +183,8 @@ const RULES: readonly Rule[] = [
     async ({ store, group, assert }) => {
       const name = group();
       const add = async () => {
-        for (let lost = 0; ; lost++) {
-          assert(lost < MAX_CONFLICTS, 'a writer never succeeded');
+        for (let conflicts = 0; ; conflicts++) {
+          assert(conflicts < MAX_CONFLICTS, 'a writer never succeeded');
           const { version, values } = await store.read(name, ['n']);
           if (await store.write(name, version, { n: set(String(Number(values.n ?? 0) + 1)) })) return;
           await nextTurn();

@@ -11,7 +11,7 @@ import { delivered, finishJob, runEvent } from './service/engine.js';
 import { checkFault, checkOutcome, endOf } from './world/faults-and-outcomes.js';
 import { checkAdvance, checkDispatch, type SandboxOptions, type Settings, settingsOf } from './world/options.js';
 import { freshSeed, secretText } from './world/random.js';
-import { type Account, createState, type StoredJob, viewSandboxJob } from './world/state.js';
+import { type Account, createState, viewSandboxJob } from './world/state.js';
 import { createWorld, type World } from './world/world.js';
 
 /** Values that survive a reset and that a copy shares. */
@@ -47,8 +47,8 @@ export function openSandbox(options: SandboxOptions, own: { readonly signsInOwnT
 
 function assemble(world: World, identity: Identity): OpenSandbox {
   const { activity, timeline, settings, state } = world;
-  const answer = createHandler(world, createApp(world));
-  const handle: Handle = (request, arrival) => control(request) ?? answer(request, arrival);
+  const handleService = createHandler(world, createApp(world));
+  const handle: Handle = (request, arrival) => control(request) ?? handleService(request, arrival);
   let hasClients = false;
   const settled = async () => {
     await delivered(world);
@@ -106,7 +106,7 @@ function assemble(world: World, identity: Identity): OpenSandbox {
   };
 }
 
-/** Gives the copy its own base URL, so that clients of the two don't share rate limits. */
+/** Returns an independent copy with its own base URL, so that clients of the two don't share rate limits. */
 function copyOf(origin: World): World {
   const url = new URL(origin.settings.baseUrl);
   // An IP address can't have a subdomain.
@@ -191,15 +191,12 @@ function accountControls(world: World) {
 }
 
 function jobControls(world: World) {
-  const find = (id: string): StoredJob => {
-    world.timeline.catchUp();
-    const job = world.state.jobs.get(id);
-    if (job) return job;
-    throw new GenError(`There is no job ${formatValue(id)} in this sandbox.`);
-  };
   return {
     finish(id, outcome = {}) {
-      finishJob(world, find(id), { end: endOf(checkOutcome('finish', outcome)), at: world.timeline.now() });
+      world.timeline.catchUp();
+      const job = world.state.jobs.get(id);
+      if (job === undefined) throw new GenError(`There is no job ${formatValue(id)} in this sandbox.`);
+      finishJob(world, job, { end: endOf(checkOutcome('finish', outcome)), at: world.timeline.now() });
     },
   } satisfies Partial<SandboxService>;
 }

@@ -84,8 +84,8 @@ function jobOf({ world, id }: ControlCall): StoredJob {
   throw new ServiceError('job_not_found', `There is no job "${id}".`);
 }
 
-function foundOr404(isFound: boolean, what: string): void {
-  if (!isFound) throw new ServiceError('not_found', `There is no ${what}.`);
+function foundOr404(isFound: boolean, noun: string): void {
+  if (!isFound) throw new ServiceError('not_found', `There is no ${noun}.`);
 }
 
 /** Maximum length of each list in the state. The other calls return everything. */
@@ -123,9 +123,9 @@ function viewFault({ id, rule, struck }: Readonly<ArmedFault>): readonly { id: s
  */
 export function createControl(world: World, sandbox: SandboxService) {
   const { hostname } = new URL(sandbox.baseUrl);
-  const answer = async (request: Request): Promise<Response> => {
-    const refusal = hostProblem(request, hostname);
-    if (refusal !== undefined) return controlError(403, refusal);
+  const respond = async (request: Request): Promise<Response> => {
+    const problem = originProblem(request, hostname);
+    if (problem !== undefined) return controlError(403, problem);
     const { pathname } = new URL(request.url);
     if (pathname === '/') return renderPage();
     const [name = '', id, verb] = pathname.slice('/_sandbox/'.length).split('/').map(decodeURIComponent);
@@ -137,16 +137,16 @@ export function createControl(world: World, sandbox: SandboxService) {
       const message = `There is no ${method} ${pathname}. GET /_sandbox/state returns the sandbox's state.`;
       if (run === undefined) throw new ServiceError('not_found', message);
       const body = await bodyOf(request);
-      const answer = (await run({ world, sandbox, request, body, id: id ?? '' })) ?? { ok: true };
-      return isResponse(answer) ? answer : Response.json(answer);
+      const result = (await run({ world, sandbox, request, body, id: id ?? '' })) ?? { ok: true };
+      return isResponse(result) ? result : Response.json(result);
     } catch (error) {
       return controlError(error instanceof ServiceError ? error.status : 400, reasonOf(error));
     }
   };
   return (request: Request): Promise<Response> | undefined => {
     const { pathname } = new URL(request.url);
-    const isOurs = pathname === '/' ? READING.includes(request.method) : /^\/_sandbox(\/|$)/.test(pathname);
-    return isOurs ? answer(request) : undefined;
+    const isOurs = pathname === '/' ? SAFE_METHODS.includes(request.method) : /^\/_sandbox(\/|$)/.test(pathname);
+    return isOurs ? respond(request) : undefined;
   };
 }
 
@@ -162,23 +162,23 @@ async function bodyOf(request: Request): Promise<Fields> {
   throw new GenError('The body must be a JSON object.');
 }
 
-// The control API needs no key, so that any tool can use it. Two checks protect it: it serves only host names that an attacker
-// can't own, and it rejects changes from pages of other sites.
+// The control API needs no key, so that any tool can use it. Instead, it serves only host names that an attacker can't own, and
+// rejects changes from pages of other sites.
 
 /** Suffixes that no public domain has. */
 const PRIVATE_SUFFIXES = ['localhost', 'local', 'internal', 'test', 'example', 'invalid', 'home.arpa'];
-const READING = ['GET', 'HEAD'];
+const SAFE_METHODS = ['GET', 'HEAD'];
 
 /**
- * Returns the reason why the control API rejects a request, or undefined. Rejects a public host name that points here (DNS rebinding), and
- * a request with the Origin of another site (CSRF).
+ * Returns the reason why the control API rejects a request, or undefined. It rejects a public host name that points here
+ * (DNS rebinding) and the Origin of another site (CSRF).
  */
-function hostProblem(request: Request, configuredHost: string): string | undefined {
+function originProblem(request: Request, configuredHost: string): string | undefined {
   const url = new URL(request.url);
   if (!isPrivate(url.hostname) && url.hostname !== configuredHost) {
     return `The control API does not serve the host name "${url.hostname}". Use localhost, an IP address, or the sandbox's baseUrl.`;
   }
-  if (READING.includes(request.method)) return undefined;
+  if (SAFE_METHODS.includes(request.method)) return undefined;
   const origin = request.headers.get('origin');
   const site = request.headers.get('sec-fetch-site');
   const isForeign = origin !== null && origin !== url.origin;

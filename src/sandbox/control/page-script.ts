@@ -5,7 +5,7 @@ const by = (id) => document.getElementById(id);
 const el = (tag, props, ...children) => { const node = Object.assign(document.createElement(tag), props); node.append(...children); return node; };
 
 /* Unchanged rows keep their nodes, so that videos continue to play. */
-function list(id, rows, render, none) {
+function list(id, rows, render) {
   const known = new Map([...by(id).children].map((node) => [node.dataset.text, node]));
   by(id).replaceChildren(...rows.map((row) => {
     const text = JSON.stringify(row);
@@ -37,9 +37,9 @@ function jobCard(job) {
     ...(problem ? [el("p", { className: "problem" }, problem)] : []), el("p", { className: "last" }, el("code", { title: job.id }, job.id), finish));
 }
 function deliveryRow(one) {
-  const answer = one.status === null ? badge(one.error ?? "no response", "bad") : badge(one.status, isGood(one.status) ? "good" : "bad");
-  const again = one.attempt > 1 ? " (attempt " + one.attempt + ")" : "";
-  return el("li", {}, clock(one.at), el("span", { className: "what" }, one.type + again), answer, el("code", { className: "more", title: one.url }, one.url));
+  const status = one.status === null ? badge(one.error ?? "no response", "bad") : badge(one.status, isGood(one.status) ? "good" : "bad");
+  const attempt = one.attempt > 1 ? " (attempt " + one.attempt + ")" : "";
+  return el("li", {}, clock(one.at), el("span", { className: "what" }, one.type + attempt), status, el("code", { className: "more", title: one.url }, one.url));
 }
 function requestRow(one) {
   const kind = one.status === null ? "" : isGood(one.status) ? "good" : "bad";

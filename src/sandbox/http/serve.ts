@@ -29,7 +29,7 @@ const ALREADY_SENT = { headers: { 'x-hono-already-sent': '1' } };
 export async function serve(fetch: Fetch, options: ListenOptions = {}, prefix = ''): Promise<Listening> {
   checkOptions('listen', serveSchema, options);
   const { port = 0, host = '127.0.0.1' } = options;
-  const answer = async (request: Request, call: { incoming: unknown; outgoing: unknown }) => {
+  const respond = async (request: Request, call: { incoming: unknown; outgoing: unknown }) => {
     const { socket } = call.incoming as IncomingMessage;
     try {
       return closeOnFailure(await fetch(request), socket, call.outgoing as ServerResponse);
@@ -40,7 +40,7 @@ export async function serve(fetch: Fetch, options: ListenOptions = {}, prefix = 
       return new Response(null, ALREADY_SENT);
     }
   };
-  const server = createServer(getRequestListener(answer, { overrideGlobalObjects: false }));
+  const server = createServer(getRequestListener(respond, { overrideGlobalObjects: false }));
   // Longer than clients keep connections alive, so that none is closed while a request is being sent.
   server.keepAliveTimeout = 65_000;
   await listening(server, port, host);
@@ -57,9 +57,11 @@ function listening(server: Server, port: number, host: string): Promise<void> {
 }
 
 function listenError(cause: NodeJS.ErrnoException, port: number, host: string): GenError {
-  const isConflict = cause.code === 'EADDRINUSE';
-  const taken = `Port ${port} on ${host} is in use. Pass another port, or 0 for any free port.`;
-  return new GenError(isConflict ? taken : `Cannot listen on ${host}:${port}: ${cause.message}`, { cause });
+  const message =
+    cause.code === 'EADDRINUSE'
+      ? `Port ${port} on ${host} is in use. Pass another port, or 0 for any free port.`
+      : `Cannot listen on ${host}:${port}: ${cause.message}`;
+  return new GenError(message, { cause });
 }
 
 /** Wraps the response, so that a failing body closes the socket after the bytes before it were sent. */

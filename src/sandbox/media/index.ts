@@ -98,12 +98,12 @@ function writeMp4(still: Still): Uint8Array<ArrayBuffer> {
   return joinParts([type, movie(still, { size, at }), comment, data]);
 }
 
-interface FramePlace {
+interface FrameLocation {
   readonly size: number;
   readonly at: number;
 }
 
-function movie(still: Still, frame: FramePlace): Uint8Array {
+function movie(still: Still, frame: FrameLocation): Uint8Array {
   const { width, height, seconds } = still;
   const count = Math.max(1, Math.round(seconds * RATE));
   const frameTicks = Math.max(1, Math.round((seconds * TIME_SCALE) / count));
@@ -132,11 +132,11 @@ function movie(still: Still, frame: FramePlace): Uint8Array {
 
 function samples(
   { width, height }: Still,
-  { size, at }: FramePlace,
+  { size, at }: FrameLocation,
   { count, ticks }: { readonly count: number; readonly ticks: number },
 ): Uint8Array {
   // One chunk per frame, so all of them can point to the same two offsets.
-  const places = Array.from({ length: count }, (_, index) => u32(at + (index % 2) * size)).flat();
+  const offsets = Array.from({ length: count }, (_, index) => u32(at + (index % 2) * size)).flat();
   const sequence = sequenceParameters(width, height);
   const parameters = pictureParameters();
   const config = box(
@@ -158,7 +158,7 @@ function samples(
     box('stts', u32(0), u32(1), u32(count), u32(ticks)),
     box('stsc', u32(0), u32(1), u32(1), u32(1), u32(1)),
     box('stsz', u32(0), u32(size), u32(count)),
-    box('stco', u32(0), u32(count), places),
+    box('stco', u32(0), u32(count), offsets),
   );
 }
 
