@@ -17,16 +17,16 @@ function fileOf({ env }: CliHost): string | undefined {
 /** Reads the durations. A missing or damaged file has none. */
 function readDurations(file: string | undefined): Durations {
   try {
-    const read: unknown = JSON.parse(readFileSync(file ?? '', 'utf8'));
-    return isDurations(read) ? read : {};
+    const value: unknown = JSON.parse(readFileSync(file ?? '', 'utf8'));
+    return isDurations(value) ? value : {};
   } catch {
     return {};
   }
 }
 
-function isDurations(read: unknown): read is Durations {
-  const isObject = typeof read === 'object' && read !== null;
-  return isObject && Object.values(read).every((all) => Array.isArray(all) && all.every(Number.isFinite));
+function isDurations(value: unknown): value is Durations {
+  const isObject = typeof value === 'object' && value !== null;
+  return isObject && Object.values(value).every((all) => Array.isArray(all) && all.every(Number.isFinite));
 }
 
 /** Returns the median duration of a kind of job, or undefined until a command has finished one. */
@@ -36,7 +36,7 @@ export function expectedDurationMs(host: CliHost, kind: string): number | undefi
 }
 
 /** Stores a duration. Ignores errors, because only later estimates depend on it. */
-export function learnDuration(host: CliHost, kind: string, ms: number): void {
+export function recordDuration(host: CliHost, kind: string, ms: number): void {
   const file = fileOf(host);
   if (file === undefined || !(ms >= 0)) return;
   const known = readDurations(file);

@@ -53,8 +53,10 @@ export function asStoreUsage(cause: unknown): never {
 /** The first row that matches an error decides the exit code. */
 const CODES = [
   { code: EXIT.failed, kinds: [JobError] },
-  { code: EXIT.usage, kinds: [UsageError, PreflightError, BadRequestError, NotFoundError, PayloadTooLargeError] },
-  { code: EXIT.usage, kinds: [UnprocessableEntityError] },
+  {
+    code: EXIT.usage,
+    kinds: [UsageError, PreflightError, BadRequestError, NotFoundError, PayloadTooLargeError, UnprocessableEntityError],
+  },
   { code: EXIT.account, kinds: [AuthenticationError, PermissionDeniedError, InsufficientBalanceError] },
   { code: EXIT.service, kinds: [APIError] },
 ];
@@ -67,7 +69,8 @@ const DOWNLOAD_CODES: Readonly<Record<string, number>> = {
 
 export function exitCodeOf(error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.usage;
-  if (DownloadError.isInstance(error) && DOWNLOAD_CODES[error.code]) return DOWNLOAD_CODES[error.code] ?? EXIT.service;
+  const downloadCode = DownloadError.isInstance(error) ? DOWNLOAD_CODES[error.code] : undefined;
+  if (downloadCode !== undefined) return downloadCode;
   // A 403 from the storage isn't about the API key.
   if (UploadError.isInstance(error) && error.step === 'put') return EXIT.service;
   const row = CODES.find(({ kinds }) => kinds.some((kind) => kind.isInstance(error)));
@@ -139,7 +142,7 @@ export function sentenceOf({ what, command }: NextStep): string {
 }
 
 /** Returns the advice for a create with an unknown outcome. */
-export function sameKeyAgain(key: string): string {
+export function sameKeyAdvice(key: string): string {
   return `A job may have been created. To resume it without a second charge, run the command again with --idempotency-key ${quote(key)}.`;
 }
 
@@ -160,7 +163,7 @@ export function nextStepOf(
   if (known?.command !== undefined) return known;
   if (InsufficientBalanceError.isInstance(error)) return step(error.topUpUrl && `Top up at ${error.topUpUrl}`);
   const key = GenError.isInstance(error) ? error.idempotencyKey : undefined;
-  if (key !== undefined && mayHaveCreated(error)) return step(sameKeyAgain(key));
+  if (key !== undefined && mayHaveCreated(error)) return step(sameKeyAdvice(key));
   if (ConnectionError.isInstance(error) && failureKindOf(error) === 'unsent') {
     return step(`Nothing was sent. Check GEN_BASE_URL or --base-url.${proxyAdvice(env)}`);
   }

@@ -41,7 +41,7 @@ Exit codes:
 `;
 
 export async function main(words: readonly string[], host: CliHost): Promise<number> {
-  const terminal = createTerminal(host, { isJson: asksForJson(words) });
+  const terminal = createTerminal(host, { isJson: wantsJson(words) });
   const signal = host.signal ?? interruptSignal();
   let session: Session | undefined;
   const open: OpenSession = (flags) => {
@@ -71,7 +71,7 @@ function createProgram(open: OpenSession, { stdout, stderr }: CliHost, { isJson 
     .option('--base-url <url>', 'base URL of the service, instead of GEN_BASE_URL')
     .addHelpText('after', HELP);
   withExamples(program, ['video "a fox at dawn" --out fox.mp4', 'sandbox']);
-  for (const make of COMMANDS) program.addCommand(make(open));
+  for (const create of COMMANDS) program.addCommand(create(open));
   for (const command of allOf(program)) {
     command
       .showSuggestionAfterError(false)
@@ -110,7 +110,7 @@ function commandName(command: Command): string {
   return command.parent ? `${commandName(command.parent)} ${command.name()}` : command.name();
 }
 
-function asksForJson(words: readonly string[]): boolean {
+function wantsJson(words: readonly string[]): boolean {
   const end = words.indexOf('--');
   return words.slice(0, end === -1 ? undefined : end).includes('--json');
 }

@@ -13,12 +13,12 @@ import {
 } from '../index.js';
 import { systemClock, systemRandom } from '../runtime/clock.js';
 import type { JobFlags } from './command.js';
-import { expectedDurationMs, learnDuration } from './durations.js';
+import { expectedDurationMs, recordDuration } from './durations.js';
 import { UsageError } from './errors.js';
 import { quote } from './quote.js';
 import type { Session } from './session.js';
 import { checkOutputPath, STDOUT, saveTo } from './target.js';
-import { bytesShown, megabytes, type ShowProgress } from './terminal.js';
+import { bytesProgress, megabytes, type ShowProgress } from './terminal.js';
 
 export type CallName = UnfinishedCreate['call'];
 
@@ -47,25 +47,25 @@ export async function runJobCommand(
   // If the command is repeated with the same key, the existing file may be its own.
   checkOutputPath(session, { ...flags, mayExist: flags.idempotencyKey !== undefined });
   session.outcome = { idempotencyKey };
-  const maker = (session.client() as JobCreators)[call];
+  const creator = (session.client() as JobCreators)[call];
   await sendingFiles(session, params, async (onUploadProgress) => {
     const options = { idempotencyKey, signal: session.signal, onUploadProgress };
     if (!flags.wait) {
-      const created = await maker.create(fields as never, options);
+      const created = await creator.create(fields as never, options);
       const lines = describeJob(created.job, created);
       terminal.result({ ...created }, [...lines, `Continue with: ${resumeLine(created.job.id, {})}`]);
       return;
     }
     const { model, duration, resolution } = fields as Readonly<Record<string, unknown>>;
     const kind = JSON.stringify([session.baseUrl, call, model, duration, resolution]);
-    await waitAndSave(session, { ...flags, kind }, (wait, began) =>
-      maker.createAndWait(fields as never, {
+    await waitAndSave(session, { ...flags, kind }, (wait, onAccepted) =>
+      creator.createAndWait(fields as never, {
         ...options,
         ...wait,
         onCreated({ job, quoted_token_cost: quoted, warnings }) {
           session.outcome.warnings = warnings;
           terminal.note(`Job ${job.id} accepted${quoted === undefined ? '' : `, ${quoted} tokens reserved`}.`);
-          began(job);
+          onAccepted(job);
         },
       }),
     );
@@ -74,20 +74,18 @@ export async function runJobCommand(
 
 export type WaitFlags = { readonly [F in 'timeout' | 'poll' | 'out' | 'force']?: JobFlags[F] | undefined };
 
-/** Fields that determine how long a job usually takes. */
-interface KindOfJob {
-  readonly kind?: string;
-}
-
 export function waitOptions({ signal }: Session, { timeout, poll }: WaitFlags) {
   return { signal, timeoutMs: timeout, pollIntervalMs: poll };
 }
 
-/** Waits for a job, shows its progress, and saves its file. From then on, an interruption's message contains the job's ID. */
+/**
+ * Waits for a job, shows its progress, and saves its file. From then on, an interruption's message contains the job's ID.
+ * `kind` identifies jobs that usually take equally long.
+ */
 export async function waitAndSave(
   session: Session,
-  { kind, ...flags }: WaitFlags & KindOfJob,
-  wait: (options: WaitOptions, began: (job: Job) => void) => Promise<Job>,
+  { kind, ...flags }: WaitFlags & { readonly kind?: string },
+  wait: (options: WaitOptions, onAccepted: (job: Job) => void) => Promise<Job>,
 ): Promise<void> {
   const { host, terminal } = session;
   const isTimed = kind !== undefined && terminal.isLive;
@@ -101,13 +99,13 @@ export async function waitAndSave(
     const leftMs = expectedMs === undefined ? undefined : startMs + expectedMs - systemClock.now();
     show({ text: job.status, step: job.status, etaMs: etaMs ?? leftMs });
   };
-  const began = (job: Job) => {
+  const onAccepted = (job: Job) => {
     session.next = { what: `Job ${job.id} continues. Wait for it`, command: resumeLine(job.id, flags) };
     onUpdate(job);
   };
   try {
-    const job = await wait({ ...waitOptions(session, flags), onUpdate }, began);
-    if (isTimed) learnDuration(host, kind, Date.parse(job.completedAt ?? '') - Date.parse(job.createdAt ?? ''));
+    const job = await wait({ ...waitOptions(session, flags), onUpdate }, onAccepted);
+    if (isTimed) recordDuration(host, kind, Date.parse(job.completedAt ?? '') - Date.parse(job.createdAt ?? ''));
     const file = flags.out === undefined ? undefined : await saveTo(session, job, flags);
     terminal.result({ ...session.outcome, job, file }, describeJob(job, { file, hasSave: flags.out !== STDOUT }));
   } finally {
@@ -204,7 +202,7 @@ export async function sendingFiles<T>(
   const what = files.length === 1 ? basename(files[0]?.path ?? '') : `${files.length} files`;
   const show = session.terminal.progress(`Uploading ${what}`);
   try {
-    return await call(({ sentBytes, totalBytes }) => show(bytesShown(sentBytes, totalBytes)));
+    return await call(({ sentBytes, totalBytes }) => show(bytesProgress(sentBytes, totalBytes)));
   } catch (error) {
     // The library's message contains only the field.
     if (!PreflightError.isInstance(error)) throw error;

@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { type ClientOptions, GenClient, type Hooks } from '../index.js';
 import { reasonOf } from '../runtime/callbacks.js';
-import { asUsage, EXIT, messageOf, type NextStep, sameKeyAgain, UsageError } from './errors.js';
+import { asUsage, EXIT, messageOf, type NextStep, sameKeyAdvice, UsageError } from './errors.js';
 import type { OutputStreams, Terminal } from './terminal.js';
 
 /** The process that a command runs in, or a substitute in tests. */
@@ -15,9 +15,9 @@ export interface CliHost extends OutputStreams {
   readonly createClient?: (options: ClientOptions) => GenClient;
 }
 
-/** Returns the first environment variable that isn't blank. */
-export function variable({ env }: CliHost, ...names: readonly string[]): string | undefined {
-  return names.map((name) => env[name]?.trim()).find(Boolean);
+/** Returns an environment variable. Undefined if it is blank. */
+export function variable({ env }: CliHost, name: string): string | undefined {
+  return env[name]?.trim() || undefined;
 }
 
 /** Reads a file, or standard input for `-`. */
@@ -85,7 +85,7 @@ function createClient({ host, terminal, baseUrl }: Session, options: ClientOptio
 }
 
 /** Minimum wait to report. */
-const MIN_SHOWN_WAIT_MS = 2_000;
+const MIN_REPORTED_WAIT_MS = 2_000;
 
 /** Reports waits and retries, and stores the key of the create in flight. */
 function hooksOf(session: Session): Hooks {
@@ -95,10 +95,10 @@ function hooksOf(session: Session): Hooks {
     onRequest({ idempotencyKey }) {
       const { outcome } = session;
       if (outcome.idempotencyKey !== idempotencyKey || idempotencyKey === undefined || outcome.job) return;
-      session.next = { what: sameKeyAgain(idempotencyKey) };
+      session.next = { what: sameKeyAdvice(idempotencyKey) };
     },
     onWait({ limit, waitMs, reason }) {
-      if (waitMs < MIN_SHOWN_WAIT_MS) return;
+      if (waitMs < MIN_REPORTED_WAIT_MS) return;
       const why = {
         limit: `the limit of ${limit ?? 'calls'}`,
         pause: 'requested by the service',

@@ -7,7 +7,7 @@ import { systemRandom } from '../runtime/clock.js';
 import { type NextStep, UsageError } from './errors.js';
 import { quote } from './quote.js';
 import type { Session } from './session.js';
-import { bytesShown } from './terminal.js';
+import { bytesProgress } from './terminal.js';
 
 type SaveFlags = { readonly out?: string | undefined; readonly force?: boolean | undefined };
 
@@ -28,7 +28,7 @@ export function checkOutputPath(
     if (jobs > 1)
       throw new UsageError('--out - supports only one job. For several, pass a directory, such as "videos/".');
     if (terminal.isJson) throw new UsageError('--out - and --json both write to stdout. Leave one out.');
-    terminal.takeStdout();
+    terminal.reserveStdout();
     return;
   }
   if (/[/\\]$/.test(out)) createDirectory(out);
@@ -87,26 +87,23 @@ export async function saveTo(
   flags: SaveFlags,
   client = session.client(),
 ): Promise<SavedOutput | undefined> {
-  session.next = download(job.id, flags);
+  session.next = downloadStep(job.id, flags);
   const { out = '.', force } = flags;
   const show = session.terminal.progress(`Saving ${job.id}`);
   try {
-    if (out === STDOUT) await stream(session, client, job);
-    else {
-      return await saveOutput(client, job, out, {
-        signal: session.signal,
-        overwrite: force === true,
-        onProgress: ({ receivedBytes, totalBytes }) => show(bytesShown(receivedBytes, totalBytes)),
-      });
-    }
+    if (out === STDOUT) return await stream(session, client, job);
+    return await saveOutput(client, job, out, {
+      signal: session.signal,
+      overwrite: force === true,
+      onProgress: ({ receivedBytes, totalBytes }) => show(bytesProgress(receivedBytes, totalBytes)),
+    });
   } catch (error) {
-    session.next = download(job.id, flags, error);
+    session.next = downloadStep(job.id, flags, error);
     throw error;
   }
-  return undefined;
 }
 
-async function stream({ terminal, signal }: Session, client: GenClient, job: Job): Promise<void> {
+async function stream({ terminal, signal }: Session, client: GenClient, job: Job): Promise<undefined> {
   const { body } = await client.jobs.output(job, { resume: true, signal });
   if (body !== null) await terminal.stream(body, signal);
 }
@@ -115,7 +112,7 @@ async function stream({ terminal, signal }: Session, client: GenClient, job: Job
  * Returns the command that saves a job's file, in the working directory if the target was invalid. A file that is named after
  * the job counts as the job's.
  */
-function download(jobId: string, { out, force }: SaveFlags, error?: unknown): NextStep | undefined {
+function downloadStep(jobId: string, { out, force }: SaveFlags, error?: unknown): NextStep | undefined {
   const isConflict = DownloadError.isInstance(error) && error.code === 'file_exists';
   if (isConflict && (out === undefined || statsOf(out)?.isDirectory())) return undefined;
   const isTargetAtFault = isConflict || (DownloadError.isInstance(error) && error.code === 'cannot_write');

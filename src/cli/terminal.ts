@@ -17,10 +17,10 @@ export interface Progress {
 
 export type ShowProgress = (progress: Progress) => void;
 
-/** Returns a transfer's progress, in quarters, so that a log stays short. */
-export function bytesShown(done: number, total: number | undefined): Progress {
-  if (!total) return { text: megabytes(done), step: 0 };
-  const share = done / total;
+/** Returns a transfer's progress. Its step changes at each quarter, so that a log stays short. */
+export function bytesProgress(bytes: number, total: number | undefined): Progress {
+  if (!total) return { text: megabytes(bytes), step: 0 };
+  const share = bytes / total;
   return { text: `${Math.floor(100 * share)}% of ${megabytes(total)}`, step: Math.floor(4 * share), share };
 }
 
@@ -38,9 +38,9 @@ function bar(share: number): string {
 }
 
 /** Returns a live line's text. Its times advance between updates. */
-function liveText(label: string, { text, etaMs, share }: Progress, startMs: number, seenMs: number): string {
+function liveText(label: string, { text, etaMs, share }: Progress, startMs: number, updatedMs: number): string {
   const nowMs = systemClock.now();
-  const leftMs = etaMs === undefined ? 0 : etaMs - (nowMs - seenMs);
+  const leftMs = etaMs === undefined ? 0 : etaMs - (nowMs - updatedMs);
   const left = leftMs > 0 ? `, about ${minutes(leftMs)} left` : '';
   const words = [
     label,
@@ -80,7 +80,7 @@ export interface Terminal {
   /** Writes result lines early. Does nothing with `--json`. */
   print(lines: readonly string[]): void;
   /** Reserves stdout for a file. From then on, lines are written to stderr. */
-  takeStdout(): void;
+  reserveStdout(): void;
   /** Writes a file to stdout. Ends early if the reader exits. */
   stream(body: ReadableStream<Uint8Array>, signal: AbortSignal): Promise<void>;
   /** Writes a line to stderr. Does nothing with `--json`. */
@@ -118,21 +118,21 @@ export function createTerminal(host: OutputStreams, { isJson }: { isJson: boolea
       else print(lines);
     },
     print,
-    takeStdout() {
+    reserveStdout() {
       if (stdout.isTTY === true) {
         throw new UsageError('--out -: stdout is a terminal. Redirect it to a file or a program.');
       }
       lineStream = stderr;
     },
-    stream: (body, signal) => pour(body, stdout, signal),
+    stream: (body, signal) => pipe(body, stdout, signal),
     note,
     progress(label, { isLive = false } = {}) {
       const startMs = systemClock.now();
       let last: string | number | undefined;
       return (progress) => {
         const { text, step, etaMs } = progress;
-        const seenMs = systemClock.now();
-        if (live) live.show(() => liveText(label, progress, startMs, seenMs));
+        const updatedMs = systemClock.now();
+        if (live) live.show(() => liveText(label, progress, startMs, updatedMs));
         else if (step !== last && !isLive) note(`${label}: ${text}${etaMs ? `, about ${minutes(etaMs)} left` : ''}`);
         last = step;
       };
@@ -141,7 +141,7 @@ export function createTerminal(host: OutputStreams, { isJson }: { isJson: boolea
   };
 }
 
-async function pour(body: ReadableStream<Uint8Array>, stdout: Writable, signal: AbortSignal): Promise<void> {
+async function pipe(body: ReadableStream<Uint8Array>, stdout: Writable, signal: AbortSignal): Promise<void> {
   for await (const bytes of body) {
     // Resolves when the bytes are written, or if the reader has exited.
     const failure = await abortable(new Promise((resolve) => stdout.write(bytes, resolve)), signal);

@@ -12,7 +12,7 @@ import {
   type UnfinishedCreate,
 } from '../../index.js';
 import { UsageError } from '../errors.js';
-import { MAX_FAULTS, mapItems, type Row } from './rows.js';
+import { MAX_PROBLEMS, mapItems, type Row } from './rows.js';
 
 interface RowRecord {
   /** The row's digest when it was sent. Detects a changed row under your own key. */
@@ -61,7 +61,7 @@ export class RowRecords {
     return this.#records.get(key) ?? {};
   }
 
-  /** The key of the row's next create. */
+  /** Returns the key of the row's next create. */
   keyOf(row: Keyed): string {
     return this.of(row).key ?? row.key;
   }
@@ -91,8 +91,8 @@ export class RowRecords {
   }
 
   /**
-   * Finds the uploads of a create. Not after its job, which may have deleted them. A derived key proves that the files are
-   * the same; a row's own key doesn't.
+   * Finds the uploads of an earlier create. Ignores a create with a job, which may have deleted them, and a row's own key,
+   * which doesn't prove that the files are the same.
    */
   #findUploads(row: Row): void {
     const { params, jobId } = this.#creates.get(this.keyOf(row)) ?? {};
@@ -168,7 +168,7 @@ export function rejectConflicts(
 ): void {
   const names = readdirSync(out).filter((name) => name !== store && !name.startsWith(`${store}-`));
   const isReused = (row: Row) => (records.of(row).content ?? row.content) !== row.content;
-  const faults = rows
+  const problems = rows
     .filter(isReused)
     .map(
       ({ line, key }) =>
@@ -176,13 +176,13 @@ export function rejectConflicts(
     );
   for (const row of rows.filter(({ id }) => id !== undefined)) {
     if (records.isSent(row)) continue;
-    for (const name of names.filter((taken) => parse(taken).name.toLowerCase() === row.id?.toLowerCase())) {
+    for (const name of names.filter((other) => parse(other).name.toLowerCase() === row.id?.toLowerCase())) {
       const path = resolve(out, name);
       const isFile = statSync(path, { throwIfNoEntry: false })?.isFile() === true;
       if (records.of(row).path === path || (force && isFile)) continue;
       const fix = isFile ? 'Pass --force to replace it, or give' : 'Give';
-      faults.push(`line ${row.line}: "${path}" already exists. ${fix} the row another id.`);
+      problems.push(`line ${row.line}: "${path}" already exists. ${fix} the row another id.`);
     }
   }
-  if (faults.length > 0) throw new UsageError(faults.slice(0, MAX_FAULTS).join('\n'));
+  if (problems.length > 0) throw new UsageError(problems.slice(0, MAX_PROBLEMS).join('\n'));
 }

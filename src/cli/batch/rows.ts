@@ -26,7 +26,7 @@ export interface PromptsFile {
   readonly bytes: Uint8Array;
 }
 
-async function readPrompts({ path, name, bytes }: PromptsFile): Promise<ReadRow[]> {
+async function parsePrompts({ path, name, bytes }: PromptsFile): Promise<ReadRow[]> {
   let text: string;
   try {
     text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
@@ -59,7 +59,7 @@ export interface Row {
   readonly line: number;
   /** The name of the row and of its file. */
   readonly id: string | undefined;
-  /** Groups the cost. */
+  /** Label for grouping costs. */
   readonly label: string | undefined;
   readonly call: CallName;
   /** Contains files by value. Rows with the same file share its source, so that it is uploaded once. */
@@ -99,7 +99,7 @@ const CALLS = ['images', 'videos', 'videoEdits', 'characters'] as const satisfie
 const ROW_FIELDS = ['call', 'id', 'label', 'params', 'extraBody'];
 /** A valid file name on every system. Windows reserves device names. */
 const ROW_ID = /^(?!\.|(con|prn|aux|nul|com\d|lpt\d)(\.|$))[\w.-]{1,100}$/i;
-export const MAX_FAULTS = 20;
+export const MAX_PROBLEMS = 20;
 
 /** Files of the rows, by absolute path. */
 type Sources = Map<string, ReturnType<typeof fromPath>>;
@@ -113,23 +113,23 @@ export async function readRows(file: PromptsFile, check: RowCheck): Promise<Row[
   const { path, name } = file;
   const folder = path === STDIN ? '.' : dirname(resolve(path));
   const drafts: RowDraft[] = [];
-  const faults: string[] = [];
+  const problems: string[] = [];
   const sources: Sources = new Map();
-  for (const row of await readPrompts(file)) {
+  for (const row of await parsePrompts(file)) {
     try {
       const draft = draftOf(row, { folder, sources });
       await check(draft);
       drafts.push(draft);
     } catch (reason) {
-      faults.push(`line ${row.line}: ${reasonOf(reason)}`);
+      problems.push(`line ${row.line}: ${reasonOf(reason)}`);
     }
   }
   // File systems may ignore case.
-  faults.push(...repeated(drafts, 'id', ({ id }) => id?.toLowerCase()));
-  faults.push(...repeated(drafts, 'idempotency_key', ({ params }) => params.idempotency_key));
-  if (faults.length > 0) {
-    const more = faults.length > MAX_FAULTS ? [`and ${faults.length - MAX_FAULTS} more`] : [];
-    throw new UsageError(`${path}: ${[...faults.slice(0, MAX_FAULTS), ...more].join('; ')}`);
+  problems.push(...repeated(drafts, 'id', ({ id }) => id?.toLowerCase()));
+  problems.push(...repeated(drafts, 'idempotency_key', ({ params }) => params.idempotency_key));
+  if (problems.length > 0) {
+    const more = problems.length > MAX_PROBLEMS ? [`and ${problems.length - MAX_PROBLEMS} more`] : [];
+    throw new UsageError(`${path}: ${[...problems.slice(0, MAX_PROBLEMS), ...more].join('; ')}`);
   }
   return withKeys(drafts, name, sources);
 }
@@ -206,13 +206,13 @@ function repeated(drafts: readonly RowDraft[], what: string, read: (draft: RowDr
 async function withKeys(drafts: readonly RowDraft[], name: string, sources: Sources): Promise<Row[]> {
   const hashes = new Map<unknown, string>();
   for (const [path, source] of sources) hashes.set(source, await fileHash(path));
-  const seen = new Map<string, number>();
+  const counts = new Map<string, number>();
   return drafts.map((draft) => {
     const { idempotency_key: own, ...params } = draft.params;
     const hashed = mapItems(params, (item) => hashes.get(item) ?? item);
     const content = canonical({ call: draft.call, id: draft.id, params: hashed, extraBody: draft.extraBody });
-    const count = (seen.get(content) ?? 0) + 1;
-    seen.set(content, count);
+    const count = (counts.get(content) ?? 0) + 1;
+    counts.set(content, count);
     const hash = createHash('sha256').update(content).digest('hex');
     const hasOwnKey = typeof own === 'string';
     const key = hasOwnKey ? own : idempotencyKeyFrom('batch', name, count, hash);
@@ -263,8 +263,8 @@ async function csvRows(path: string, text: string): Promise<ReadRow[]> {
 
 /** Detects the separator: Excel's first line `sep=;`, otherwise tabs if the header has no comma. */
 function separatorOf(text: string): { readonly delimiter: string; readonly from_line: number } {
-  const [, given] = /^sep=(.)\r?\n/i.exec(text) ?? [];
-  if (given !== undefined) return { delimiter: given, from_line: 2 };
+  const [, delimiter] = /^sep=(.)\r?\n/i.exec(text) ?? [];
+  if (delimiter !== undefined) return { delimiter, from_line: 2 };
   const [header = ''] = text.split('\n', 1);
   return { delimiter: header.includes('\t') && !header.includes(',') ? '\t' : ',', from_line: 1 };
 }

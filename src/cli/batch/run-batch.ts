@@ -59,7 +59,7 @@ export interface BatchPlan {
  * without a response, and resolves with the error.
  */
 export function runBatch(session: Session, plan: BatchPlan): Promise<unknown> {
-  return new BatchRun(session, plan).all();
+  return new BatchRun(session, plan).run();
 }
 
 /** Returns true if every other row would fail for the same reason, such as an invalid key or no balance. */
@@ -97,10 +97,10 @@ class BatchRun {
   readonly #plan: BatchPlan;
   readonly #budget: Budget;
   readonly #accepted = new Map<Row, Pick<CreatedJob, 'job' | 'warnings'>>();
-  /** Aborts the creates without a response. */
-  readonly #unanswered = new Set<AbortController>();
+  /** Controllers of creates that have no response yet. */
+  readonly #pendingCreates = new Set<AbortController>();
   /** Rows to run again, and the reason: `--max-tokens` was reached, the response was lost, or an upload no longer exists. */
-  readonly #again = new Map<Row, unknown>();
+  readonly #retries = new Map<Row, unknown>();
   #stopped: unknown;
 
   constructor(session: Session, plan: BatchPlan) {
@@ -109,38 +109,38 @@ class BatchRun {
     this.#budget = budgetOf(plan);
   }
 
-  async all(): Promise<unknown> {
+  async run(): Promise<unknown> {
     const { rows: all, records, concurrency } = this.#plan;
     // Rows that may have been charged come first.
     let rows = all.toSorted((a, b) => Number(records.isSent(b)) - Number(records.isSent(a)));
     const pauses = LOST_PAUSES_MS.values();
     for (;;) {
       const before = rows.length;
-      this.#again.clear();
+      this.#retries.clear();
       // All workers share the iterator.
       const queue = rows.values();
       const worker = async () => {
-        for (const row of queue) await this.#run(row);
+        for (const row of queue) await this.#runRow(row);
       };
       await Promise.all(Array.from({ length: concurrency }, worker));
       this.#session.signal.throwIfAborted();
-      rows = [...this.#again.keys()];
+      rows = [...this.#retries.keys()];
       if (rows.length === 0) break;
       // A failed job may have released tokens. Without progress, pause only for a lost response.
       if (rows.length < before) continue;
-      const isLost = [...this.#again.values()].some((error) => !BudgetExceededError.isInstance(error));
+      const isLost = [...this.#retries.values()].some((error) => !BudgetExceededError.isInstance(error));
       const pauseMs = isLost ? pauses.next().value : undefined;
       if (pauseMs === undefined) break;
       await sleep(systemClock, pauseMs, this.#session.signal);
     }
-    for (const [row, error] of this.#again) {
+    for (const [row, error] of this.#retries) {
       if (BudgetExceededError.isInstance(error)) this.#skip(row, 'budget_exceeded');
       else this.#fail(row, error);
     }
     return this.#stopped;
   }
 
-  async #run(row: Row): Promise<void> {
+  async #runRow(row: Row): Promise<void> {
     const { signal } = this.#session;
     if (signal.aborted) return;
     const { records } = this.#plan;
@@ -159,7 +159,7 @@ class BatchRun {
     const { records } = this.#plan;
     if (this.#stopped !== undefined) return this.#skip(row, 'batch_stopped');
     const create = new AbortController();
-    this.#unanswered.add(create);
+    this.#pendingCreates.add(create);
     try {
       const job = await this.#create(row, create);
       await records.update(row, { job });
@@ -167,16 +167,16 @@ class BatchRun {
     } catch (error) {
       if (create.signal.aborted) return this.#skip(row, 'batch_stopped');
       const isLost = !this.#accepted.has(row) && failureKindOf(error) === 'lost';
-      const isUploadGone = isUnknownUpload(error) && (await records.forgetUploads(row));
-      if (isLost || isUploadGone || BudgetExceededError.isInstance(error)) {
-        this.#again.set(row, error);
+      const isUploadMissing = isUnknownUpload(error) && (await records.forgetUploads(row));
+      if (isLost || isUploadMissing || BudgetExceededError.isInstance(error)) {
+        this.#retries.set(row, error);
         return undefined;
       }
       if (!JobError.isInstance(error)) throw error;
       await records.update(row, { job: error.job, error: { ...errorDocument(error), job: undefined } });
       return error.job;
     } finally {
-      this.#unanswered.delete(create);
+      this.#pendingCreates.delete(create);
     }
   }
 
@@ -191,7 +191,7 @@ class BatchRun {
       label: row.label ?? row.id,
       extraBody: row.extraBody,
       onCreated: ({ job, quoted_token_cost: quotedTokenCost, warnings }: CreatedJob) => {
-        this.#unanswered.delete(create);
+        this.#pendingCreates.delete(create);
         const before = this.#accepted.get(row)?.warnings ?? [];
         const quote = quotedTokenCost === undefined ? {} : { quotedTokenCost };
         this.#accepted.set(row, { job: { ...job, ...quote }, warnings: [...before, ...warnings] });
@@ -229,7 +229,7 @@ class BatchRun {
 
   #stop(error: unknown): void {
     this.#stopped ??= error;
-    for (const create of this.#unanswered) create.abort();
+    for (const create of this.#pendingCreates) create.abort();
   }
 
   #skip(row: Row, code: keyof typeof SKIP_MESSAGES): undefined {

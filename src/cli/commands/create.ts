@@ -15,9 +15,9 @@ import { type CallName, paramsOf, type ReferenceFields, runJobCommand } from '..
 /** An argument or a flag, the field that it sets, and a parser for its text or the value of a boolean flag. */
 type Param = readonly [
   name: string,
-  says: string,
+  description: string,
   field: string | ReferenceFields,
-  read?: typeof parseNumber | typeof collect | 'strict' | undefined,
+  parse?: typeof parseNumber | typeof collect | 'strict' | undefined,
   fallback?: string,
 ];
 
@@ -29,25 +29,25 @@ interface CreateTable {
 
 /** Adds arguments and flags to a command that creates a job. */
 function addParams(command: Command, open: OpenSession, { call, words, flags }: CreateTable): Command {
-  for (const [name, says] of words) command.argument(name, says);
-  const options = flags.map(([name, says, field, read, fallback]) => {
-    const option = command.createOption(name, says).default(fallback);
-    if (typeof read === 'string') option.preset(read);
-    else if (read) option.argParser<unknown>(read as (text: string, before: unknown) => unknown);
+  for (const [name, description] of words) command.argument(name, description);
+  const options = flags.map(([name, description, field, parse, fallback]) => {
+    const option = command.createOption(name, description).default(fallback);
+    if (typeof parse === 'string') option.preset(parse);
+    else if (parse) option.argParser<unknown>(parse as (text: string, before: unknown) => unknown);
     command.addOption(option);
     return { name: option.attributeName(), field };
   });
   return runCommand<JobFlags & Readonly<Record<string, unknown>>>(
     addJobFlags(command),
     open,
-    async (session, texts, given) => {
+    async (session, texts, values) => {
       // Report a missing base URL first.
       session.client();
       const params = paramsOf([
         ...words.map(([, , field], at) => [field, texts[at]] as const),
-        ...options.map(({ name, field }) => [field, given[name]] as const),
+        ...options.map(({ name, field }) => [field, values[name]] as const),
       ]);
-      await runJobCommand(session, { call, params }, given);
+      await runJobCommand(session, { call, params }, values);
     },
   );
 }

@@ -39,8 +39,8 @@ async function diagnose(session: Session, webhook: string | undefined): Promise<
     const missingKeyError: Check = { name: 'key', status: 'failed', message: 'GEN_API_KEY is not set.' };
     checks.push(hasKey ? await checkKey(client, signal) : missingKeyError);
   }
-  const untried = 'Pass --webhook https://… to test your receiver with a signed event.';
-  if (webhook === undefined) return [...checks, { name: 'webhook', status: 'skipped', message: untried }];
+  const hint = 'Pass --webhook https://… to test your receiver with a signed event.';
+  if (webhook === undefined) return [...checks, { name: 'webhook', status: 'skipped', message: hint }];
   return [...checks, await checkWebhook(webhook, session)];
 }
 
@@ -147,8 +147,8 @@ async function checkWebhook(url: string, { host, signal }: Session): Promise<Che
   const event = { object: 'event', id, type: PING_TYPE, created: new Date(startMs).toISOString(), data: {} };
   const send = async (options: { readonly secret: string; readonly timestamp: number }): Promise<unknown> => {
     const init = { method: 'POST', ...(await signWebhook(event, options)), redirect: 'manual' } as const;
-    const late = () => new GenError(`no response within ${PING_TIMEOUT_MS / 1000} s`);
-    const deadline = startDeadline({ clock: systemClock, ms: PING_TIMEOUT_MS, signal, late });
+    const timeoutError = () => new GenError(`no response within ${PING_TIMEOUT_MS / 1000} s`);
+    const deadline = startDeadline({ clock: systemClock, ms: PING_TIMEOUT_MS, signal, late: timeoutError });
     try {
       const response = await fetch(url, { ...init, signal: deadline.signal });
       await response.body?.cancel();

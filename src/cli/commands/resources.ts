@@ -7,7 +7,7 @@ import { type OpenSession, parseKey, runCommand, withExamples } from '../command
 import { UsageError } from '../errors.js';
 import { paramsOf, referenceIn, sendingFiles } from '../run-job.js';
 import type { Session } from '../session.js';
-import { bytesShown } from '../terminal.js';
+import { bytesProgress } from '../terminal.js';
 import { characterImageCommand } from './create.js';
 
 export function uploadCommand(open: OpenSession): Command {
@@ -51,14 +51,14 @@ function uploadWithProgress(session: Session, path: string, options: UploadOptio
   return session.client().uploads.upload(fromPath(path), {
     ...options,
     signal: session.signal,
-    onProgress: ({ sentBytes, totalBytes }) => show(bytesShown(sentBytes, totalBytes)),
+    onProgress: ({ sentBytes, totalBytes }) => show(bytesProgress(sentBytes, totalBytes)),
   });
 }
 
 export function characterCommand(open: OpenSession): Command {
   const command = new Command('character').description('Registered characters, and one-off character images.');
-  for (const make of [registerCommand, characterImageCommand, listCommand, getCommand, deleteCommand]) {
-    command.addCommand(make(open));
+  for (const create of [registerCommand, characterImageCommand, listCommand, getCommand, deleteCommand]) {
+    command.addCommand(create(open));
   }
   return withExamples(command, [
     'character register Mira mira.png',
@@ -113,12 +113,12 @@ function deleteCommand(open: OpenSession): Command {
   const command = new Command('delete').description('Delete a character.').argument('<id>', 'id or slug');
   withExamples(command, ['character delete <character_id>']);
   return runCommand(command, open, async ({ client, terminal, signal }, [id = '']) => {
-    const answer = await client().characters.delete(id, { signal });
-    terminal.result({ deleted: id, answer }, [`${id}  deleted`]);
+    const response = await client().characters.delete(id, { signal });
+    terminal.result({ deleted: id, answer: response }, [`${id}  deleted`]);
   });
 }
 
-/** The service doesn't document the fields, so all plain values are shown. */
+/** Lists all plain values, because the service doesn't document the fields. */
 function characterLine(record: Readonly<Record<string, unknown>>): string {
   return Object.values(record)
     .filter((value) => typeof value !== 'object')
@@ -139,7 +139,7 @@ export function modelsCommand(open: OpenSession): Command {
   });
 }
 
-/** The alias with the catalog's lists, otherwise the record's own. */
+/** Returns the alias, with the catalog's lists if the model is known, otherwise the record's own. */
 function describeModel(record: Record<string, unknown>): [alias: string, text: string] {
   const alias = aliasOf(record);
   const row = modelCapabilities(alias);

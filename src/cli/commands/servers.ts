@@ -52,8 +52,8 @@ export function sandboxCommand(open: OpenSession): Command {
     const { apiKey, webhookSecret } = sandbox;
     const { url } = server;
     // `baseUrl`, `apiKey`, and `webhookSecret` are options of a client.
-    const seen = { url, baseUrl: url, apiKey, webhookSecret, page: `${url}/`, control: `${url}/_sandbox/` };
-    terminal.result(seen, [
+    const details = { url, baseUrl: url, apiKey, webhookSecret, page: `${url}/`, control: `${url}/_sandbox/` };
+    terminal.result(details, [
       `Sandbox   ${url}   (page in a browser, control under /_sandbox/)`,
       `API key   ${apiKey}`,
       `Secret    ${webhookSecret}`,
@@ -101,11 +101,11 @@ function listenCommand(open: OpenSession): Command {
   return runCommand<{ port: number; host: string }>(command, open, async (session, _, { port, host }) => {
     const { terminal } = session;
     const handler = createWebhookHandler({
-      secret: secretOrRefuse(session.host),
+      secret: requireSecret(session.host),
       on: { '*': (event) => terminal.result({ event }, [describeEvent(event)]) },
       onError: (error) => {
-        const isRefusal = WebhookVerificationError.isInstance(error);
-        terminal.note(`Rejected: ${isRefusal ? `${error.reason}. ${error.message}` : String(error)}`);
+        const isRejection = WebhookVerificationError.isInstance(error);
+        terminal.note(`Rejected: ${isRejection ? `${error.reason}. ${error.message}` : String(error)}`);
       },
     });
     const server = createServer(toNodeHandler(handler)).listen(port, host);
@@ -119,8 +119,8 @@ function listenCommand(open: OpenSession): Command {
   });
 }
 
-/** From the environment only, because everyone on the machine can see a command line. */
-function secretOrRefuse(host: CliHost): string {
+/** Returns the secret, from the environment only, because everyone on the machine can see a command line. */
+function requireSecret(host: CliHost): string {
   const secret = variable(host, 'GEN_WEBHOOK_SECRET');
   if (secret) return secret;
   throw new UsageError('GEN_WEBHOOK_SECRET is not set. Set it to the signing secret, which the console shows.');
