@@ -68,7 +68,6 @@ describe("an object store's response", () => {
     expect(rejections.map((code) => store.isUnknown({ status: 403, code }))).toEqual([true, false, false, true]);
     expect(store.isUnknown({ status: 404, code: '' })).toBe(false);
     expect([307, 308, 302].map(store.isTemporaryRedirect)).toEqual([true, true, false]);
-    expect([403, 401].map((status) => store.isDenied({ status }))).toEqual([true, false]);
     const unknown = [
       { status: 501, code: '' },
       { status: 400, code: 'NotImplemented' },

@@ -57,10 +57,6 @@ export function isTemporaryRedirect(status: number): boolean {
   return status === 307 || status === 308;
 }
 
-export function isDenied({ status }: Pick<StoreResponse, 'status'>): boolean {
-  return status === 403;
-}
-
 /** Returns true if the store doesn't support conditional puts. Backblaze B2 doesn't. */
 export function rejectsCondition({ status, code }: StoreResponse): boolean {
   return status === 501 || code === 'NotImplemented';
