@@ -1,6 +1,6 @@
 // Prices, job durations, poll schedules, periods, pauses, and failure kinds, as tables.
 import { describe, expect, it } from 'vitest';
-import { pageAnswer } from '../../src/adapters/storage/page-answer.js';
+import { pageFailureOf } from '../../src/adapters/storage/page-failure.js';
 import { markArrived, markPassing } from '../../src/errors/gen-error.js';
 import {
   APIError,
@@ -296,6 +296,6 @@ describe("a job's file", () => {
     [connectionError(1), { status: 502, isReported: true }],
     [new TypeError('x'), { status: 500, isReported: true }],
   ])('%s: a page gets %j', (error, response) => {
-    expect(pageAnswer(error)).toEqual(response);
+    expect(pageFailureOf(error)).toEqual(response);
   });
 });

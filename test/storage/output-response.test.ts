@@ -17,7 +17,7 @@ const serve = (response: Response, requested: RequestInit = {}) =>
   fileResponse(new Request('https://app.test/file', requested), response, {
     jobId: 'job_1',
     contentType: 'video/mp4',
-    isSaved: false,
+    isDownload: false,
   });
 
 describe('a page', () => {

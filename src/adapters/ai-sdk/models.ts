@@ -46,14 +46,14 @@ interface ModelSource {
 }
 
 function modelSource(settings: GenProviderSettings): ModelSource {
-  let made: GenClient | undefined;
+  let created: GenClient | undefined;
   return {
     async client() {
       if ('client' in settings) return settings.client;
       // Workflows load this module in a VM that rejects the stream that ky creates at import.
       const { GenClient } = await import('../../client/client.js');
-      made ??= new GenClient(settings);
-      return made;
+      created ??= new GenClient(settings);
+      return created;
     },
     config: () =>
       'client' in settings ? plainOptions({ baseUrl: clientBaseUrl(settings.client) }) : plainOptions(settings),
@@ -167,7 +167,7 @@ class GenVideoModel implements Experimental_VideoModelV4 {
     return operationStatus(await this.#source.client(), this.modelId, { operation, signal: abortSignal });
   }
 
-  async handleWebhookOption({ webhook }: WebhookOption): Promise<WebhookAnswer> {
+  async handleWebhookOption({ webhook }: WebhookOption): Promise<WebhookResult> {
     const call = this.#webhookCalls.get(webhook) ?? { parts: 0 };
     call.parts++;
     this.#webhookCalls.set(webhook, call);
@@ -182,15 +182,15 @@ class GenVideoModel implements Experimental_VideoModelV4 {
     const part = call.webhookUrl === undefined ? -1 : this.#partUrls.indexOf(call.webhookUrl);
     if (part >= 0) this.#partUrls.splice(part, 1);
     const video = prepareVideo(this.modelId, call);
-    const asked = { call, ownKey: video.own.idempotencyKey, isPart: part >= 0 };
-    return this.#outputKeys(asked, this.#source.client, (client, keys) => run(client, { call, keys, ...video }));
+    const keyed = { call, ownKey: video.own.idempotencyKey, isPart: part >= 0 };
+    return this.#outputKeys(keyed, this.#source.client, (client, keys) => run(client, { call, keys, ...video }));
   }
 }
 
 type StatusCall = Parameters<NonNullable<Experimental_VideoModelV4['doStatus']>>[0];
 type HandleWebhook = NonNullable<Experimental_VideoModelV4['handleWebhookOption']>;
 type WebhookOption = Parameters<HandleWebhook>[0];
-type WebhookAnswer = Awaited<ReturnType<HandleWebhook>>;
+type WebhookResult = Awaited<ReturnType<HandleWebhook>>;
 
 /** AI SDK provider for `generateImage`, `experimental_generateVideo`, and provider registries. */
 export interface GenProvider extends ProviderV4 {

@@ -26,7 +26,7 @@ interface Settled<T> {
   readonly done: readonly T[];
   readonly warnings: readonly SharedV4Warning[];
   /** Paid jobs whose file is missing. */
-  readonly unread: readonly OutputMetadata[];
+  readonly missing: readonly OutputMetadata[];
 }
 
 /** A call with one key per output. */
@@ -43,7 +43,7 @@ export async function createOutputs(
 ) {
   const warnings = [...prepared.warnings];
   const { abortSignal: signal } = call;
-  const make = async (key: string): Promise<OutputOutcome<Output>> => {
+  const createOutput = async (key: string): Promise<OutputOutcome<Output>> => {
     let last: CreatedJob | undefined;
     const onCreated = (created: CreatedJob) => {
       last = created;
@@ -65,12 +65,12 @@ export async function createOutputs(
     } catch (error) {
       // A failed job isn't charged. A running one is.
       if (last === undefined || JobError.isInstance(error)) return { error };
-      const seen = WaitTimeoutError.isInstance(error) ? error.job : undefined;
-      return { error, paid: jobMetadata(seen ?? last.job, last) };
+      const polled = WaitTimeoutError.isInstance(error) ? error.job : undefined;
+      return { error, paid: jobMetadata(polled ?? last.job, last) };
     }
   };
-  const { done, unread, ...settled } = await settleOutputs(keys.map(make), signal);
-  const metadata = [...done.map((output) => output.metadata), ...unread];
+  const { done, missing, ...settled } = await settleOutputs(keys.map(createOutput), signal);
+  const metadata = [...done.map((output) => output.metadata), ...missing];
   return { done, metadata, warnings: [...warnings, ...settled.warnings] };
 }
 
@@ -122,21 +122,21 @@ export async function settleOutputs<T>(
   signal?.throwIfAborted();
   const done = results.flatMap((result) => ('done' in result ? [result.done] : []));
   const failures = results.flatMap((result) => ('error' in result ? [result] : []));
-  const unread = failures.flatMap(({ paid }) => (paid ? [paid] : []));
-  if (done.length === 0) throw errorOfCall(failures, unread);
+  const missing = failures.flatMap(({ paid }) => (paid ? [paid] : []));
+  if (done.length === 0) throw errorOfCall(failures, missing);
   const warnings = failures.map(({ error }): SharedV4Warning => {
     return { type: 'other', message: `One of ${results.length} outputs failed: ${describeError(error)}` };
   });
-  return { done, warnings, unread };
+  return { done, warnings, missing };
 }
 
 /** Returns the error of a call without outputs. Its message lists the paid jobs, because nothing else does. */
 function errorOfCall(
   failures: readonly { readonly error: unknown; readonly paid?: OutputMetadata | undefined }[],
-  unread: readonly OutputMetadata[],
+  missing: readonly OutputMetadata[],
 ): unknown {
   const { error, paid } = failures.find((failure) => failure.paid) ?? failures[0] ?? {};
-  const others = unread.filter((metadata) => metadata !== paid).map(({ jobId }) => jobId);
+  const others = missing.filter((metadata) => metadata !== paid).map(({ jobId }) => jobId);
   if (others.length > 0 && GenError.isInstance(error)) error.message += ` Also paid: ${others.join(', ')}.`;
   return error;
 }
@@ -151,14 +151,14 @@ function describeError(error: unknown): string {
 }
 
 /** Returns a job's metadata as JSON, without undefined values. */
-export function jobMetadata(job: Job, made: { readonly idempotencyKey?: string | undefined } = {}): OutputMetadata {
+export function jobMetadata(job: Job, created: { readonly idempotencyKey?: string | undefined } = {}): OutputMetadata {
   const facts = {
     jobId: job.id,
     status: job.status,
     modelId: job.modelId,
     quotedTokenCost: job.quotedTokenCost,
     finalTokenCost: job.finalTokenCost,
-    idempotencyKey: made.idempotencyKey,
+    idempotencyKey: created.idempotencyKey,
   };
   const known = Object.entries(facts).filter((fact): fact is [string, string | number] => fact[1] != null);
   return Object.fromEntries(known);
@@ -209,20 +209,20 @@ export function createOutputKeys() {
   ): Promise<T> => {
     const { n, headers = call } = call;
     const chosen = ownKey ?? keyFromHeaders(call.headers);
-    const together = starts.get(chosen ?? headers);
-    const start = together ?? { calls: 0 };
+    const concurrent = starts.get(chosen ?? headers);
+    const start = concurrent ?? { calls: 0 };
     starts.set(chosen ?? headers, start);
     start.calls++;
     // A middleware may copy the call, but it retains the headers object.
-    const repeated = generated.get(call) ?? (together ? undefined : generated.get(headers));
+    const repeated = generated.get(call) ?? (concurrent ? undefined : generated.get(headers));
     const key = chosen ?? repeated ?? systemRandom.uuid();
     for (const object of [call, headers]) if (!generated.has(object)) generated.set(object, key);
     // By the time this resolves, all parts have started.
-    const opened = await client().finally(() => starts.delete(chosen ?? headers));
+    const sharedClient = await client().finally(() => starts.delete(chosen ?? headers));
     const isSplit = start.calls > 1 || (isPart && !CORE_KEY.test(key));
     if (chosen !== undefined && isSplit) throw splitError(key);
     return run(
-      opened,
+      sharedClient,
       Array.from({ length: n }, (_, at) => (at === 0 ? key : `${key}:${at + 1}`)),
     );
   };
@@ -243,8 +243,8 @@ function keyFromHeaders(headers: CallHeaders): string | undefined {
 
 /** Returns the request headers without the key, because each output has its own. */
 export function plainHeaders(headers: CallHeaders): Record<string, string> {
-  const kept = Object.entries(headers ?? {}).filter(
+  const plain = Object.entries(headers ?? {}).filter(
     (entry): entry is [string, string] => entry[1] !== undefined && entry[0].toLowerCase() !== 'idempotency-key',
   );
-  return Object.fromEntries(kept);
+  return Object.fromEntries(plain);
 }

@@ -44,7 +44,7 @@ export type CallOptions = Pick<
 >;
 
 /** Parsed call options and service params. */
-export interface ReadProviderOptions {
+export interface ParsedProviderOptions {
   readonly idempotencyKey: string | undefined;
   readonly options: CallOptions;
   readonly fields: Record<string, unknown>;
@@ -68,7 +68,7 @@ const OPTION_NAMES = Object.keys(PROVIDER_CHECKS);
 const UNSUPPORTED_OPTIONS: readonly string[] = [...Object.keys(CREATE_AND_WAIT_CHECKS), 'abortSignal'];
 
 /** Parses `providerOptions.gen`. Throws a GenError for a misspelled or invalid option. */
-function readProviderOptions(providerOptions: Readonly<Record<string, unknown>>): ReadProviderOptions {
+function readProviderOptions(providerOptions: Readonly<Record<string, unknown>>): ParsedProviderOptions {
   const given = providerOptions.gen ?? {};
   if (typeof given !== 'object' || Array.isArray(given)) throw new GenError(`${NAME} must be an object.`);
   const own: Record<string, unknown> = {};
@@ -86,7 +86,7 @@ function readProviderOptions(providerOptions: Readonly<Record<string, unknown>>)
 }
 
 /** Throws for options that need the client's own wait, because here the AI SDK waits. */
-export function rejectWaitingOptions({ options }: ReadProviderOptions): void {
+export function rejectWaitingOptions({ options }: ParsedProviderOptions): void {
   for (const name of ['recover', 'cleanup'] as const) {
     if (options[name] === undefined) continue;
     throw new GenError(
@@ -114,7 +114,7 @@ export type VideoCall = Experimental_VideoModelV4CallOptions & { readonly webhoo
 /** A call converted to the service's params. */
 export interface PreparedCall {
   readonly body: Record<string, unknown>;
-  readonly own: ReadProviderOptions;
+  readonly own: ParsedProviderOptions;
   /** Settings that the service doesn't support. */
   readonly warnings: SharedV4Warning[];
 }
@@ -143,7 +143,7 @@ export function prepareImage(modelId: string, call: ImageModelV4CallOptions): Pr
     });
   }
   const references = referenceFields(files, () => ['reference_upload_ids', 'reference_image_urls']);
-  return prepared(modelId, call, { ...fields, ...references }, warnings);
+  return buildCall(modelId, call, { ...fields, ...references }, warnings);
 }
 
 /** Builds the body of POST /v1/videos. A `{width}x{height}` becomes a resolution and, if `aspectRatio` is missing, a ratio. */
@@ -172,11 +172,11 @@ export function prepareVideo(modelId: string, call: VideoCall): PreparedCall {
     }
   }
   if (webhookUrl !== undefined) fields.webhook_url = webhookUrl;
-  return prepared(modelId, call, { ...fields, ...videoFiles(call) }, warnings);
+  return buildCall(modelId, call, { ...fields, ...videoFiles(call) }, warnings);
 }
 
 /** Adds the service params from the call's options, which take precedence and are sent unchanged. */
-function prepared(
+function buildCall(
   modelId: string,
   call: { readonly prompt: string | undefined; readonly providerOptions: SharedV4ProviderOptions },
   fields: Readonly<Record<string, unknown>>,

@@ -75,12 +75,12 @@ export async function startJobs(
 export async function operationStatus(
   client: GenClient,
   modelId: string,
-  asked: { readonly operation: JSONValue; readonly signal: AbortSignal | undefined },
+  request: { readonly operation: JSONValue; readonly signal: AbortSignal | undefined },
 ): Promise<Experimental_VideoModelV4OperationStatusResult> {
-  const operation = readOperation(asked.operation);
+  const operation = readOperation(request.operation);
   const { jobIds, idempotencyKeys } = operation;
-  const { signal } = asked;
-  const jobs = await Promise.all(jobIds.map((id) => readJob(client, id, { operation, signal })));
+  const { signal } = request;
+  const jobs = await Promise.all(jobIds.map((id) => pollJob(client, id, { operation, signal })));
   const keyOf = (at: number) => ({ idempotencyKey: idempotencyKeys[at] });
   const ended = jobs.filter((job) => job !== undefined).filter(isFinal);
   if (ended.length < jobs.length) {
@@ -92,12 +92,12 @@ export async function operationStatus(
     };
   }
   const outcomes = ended.map((job, at) => finish(client, job, { signal, ...keyOf(at) }));
-  const { done, warnings, unread } = await settleOutputs(outcomes, signal);
+  const { done, warnings, missing } = await settleOutputs(outcomes, signal);
   return {
     status: 'completed',
     videos: done.map(toVideo),
     warnings: [...warnings],
-    providerMetadata: { gen: { videos: [...done.map((output) => output.metadata), ...unread] } },
+    providerMetadata: { gen: { videos: [...done.map((output) => output.metadata), ...missing] } },
     response: responseMetadata(modelId),
   };
 }
@@ -107,7 +107,7 @@ export function toVideo(output: Output): { type: 'binary'; data: Uint8Array; med
 }
 
 /** Polls a job. Returns undefined if the poll failed but a later one can succeed. */
-async function readJob(
+async function pollJob(
   client: GenClient,
   id: string,
   { operation, signal }: { readonly operation: Operation; readonly signal: AbortSignal | undefined },
@@ -122,8 +122,8 @@ async function readJob(
     if (GenError.isInstance(error) && APIError.isInstance(error)) error.message = `Job ${id}: ${error.message}`;
     throw error;
   });
-  const isOver = limit !== undefined && limit.untilMs <= systemClock.now() && !(job && isFinal(job));
-  if (isOver) throw timedOut({ id, job, timeoutMs: limit.timeoutMs, cause: undefined });
+  const isExpired = limit !== undefined && limit.untilMs <= systemClock.now() && !(job && isFinal(job));
+  if (isExpired) throw timedOut({ id, job, timeoutMs: limit.timeoutMs, cause: undefined });
   return job;
 }
 

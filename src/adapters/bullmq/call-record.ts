@@ -113,9 +113,9 @@ export function hasFailed({ data, stalledCounter }: Pick<GenQueueJob, 'data' | '
 
 /** Returns the record after a step. Each step resets the failures. */
 export function recordOf(data: GenJobData, { rules: _rules, ...run }: JobRunState, storedAt: number): GenJobData {
-  const { retryState: _retries, failure: _failure, stalls: _stalls, jobId: _jobId, ...asked } = data;
+  const { retryState: _retries, failure: _failure, stalls: _stalls, jobId: _jobId, ...input } = data;
   const jobId = liveJobOf(run);
-  return { ...asked, version: RECORD_VERSION, ...(jobId !== undefined && { jobId }), run, storedAt };
+  return { ...input, version: RECORD_VERSION, ...(jobId !== undefined && { jobId }), run, storedAt };
 }
 
 /** Returns the ID of the job that a run waits for or ended with. */

@@ -61,14 +61,14 @@ export async function closeInTime(connection: ConnectionOptions, parts: readonly
   const closeAll = async () => {
     for (const part of parts) await part.close();
   };
-  const late = async () => {
+  const disconnectLate = async () => {
     await sleep(systemClock, CLOSE_TIMEOUT_MS, isClosed.signal);
     // The caller owns this client.
     if ('disconnect' in connection) return;
     for (const part of parts) part.disconnect?.().catch(() => {});
   };
   try {
-    await Promise.race([closeAll(), late()]);
+    await Promise.race([closeAll(), disconnectLate()]);
   } finally {
     isClosed.abort();
   }

@@ -254,15 +254,15 @@ async function enqueueCall(
 
 async function addCall(
   queue: Queue<GenJobData, GenJobResult>,
-  asked: NewCall,
+  newCall: NewCall,
   signal: AbortSignal,
 ): Promise<GenQueueJob> {
-  const { name, id, call, params, options } = asked;
+  const { name, id, call, params, options } = newCall;
   const { preflight = true, recover, budgetScope, jobId: _, timeoutMs: _ms, signal: _signal, ...engine } = options;
   signal.throwIfAborted();
   const known = await queue.getJob(id);
   if (known) {
-    checkSame(known, asked);
+    checkSame(known, newCall);
     // BullMQ would silently return a call that has ended.
     if (known.finishedOn !== undefined)
       throw callEnded(name, id, (await known.isFailed()) ? known.failedReason : undefined);
@@ -280,7 +280,7 @@ async function addCall(
   const added = await queue.add(call, data, { ...UNLIMITED_ATTEMPTS, priority: CREATE_PRIORITY, ...engine, jobId: id });
   // If another process has just queued the ID, BullMQ returns the new job without adding it.
   const stored = added.id === id ? await queue.getJob(id) : undefined;
-  if (stored) checkSame(stored, asked);
+  if (stored) checkSame(stored, newCall);
   return stored ?? added;
 }
 

@@ -163,7 +163,7 @@ export function createGenWorker(
   });
   worker.on('error', onError);
   queue.on('error', onError);
-  regularly(SWEEP_EVERY_MS, () => jobIndex.sweep(queue), { closing: closing.signal, onError });
+  repeat(SWEEP_EVERY_MS, () => jobIndex.sweep(queue), { closing: closing.signal, onError });
   worker.on('failed', (queueJob, reason) => {
     // BullMQ retries an unfinished job, and failCall has already reported a stored failure.
     if (queueJob?.finishedOn === undefined || !isCall(queueJob.data) || queueJob.data.failure !== undefined) return;
@@ -189,9 +189,7 @@ function checkStalledCount(worker: object = {}): void {
   );
 }
 
-/**
- * Reports a call that BullMQ itself failed, for example the parent of a failed child.
- */
+/** Reports a call that BullMQ itself failed, for example the parent of a failed child. */
 async function reportEngineFailure(
   queueJob: GenQueueJob,
   reason: Error,
@@ -218,13 +216,13 @@ async function reportEngineFailure(
 }
 
 /** Runs `work` immediately and then at intervals, until the worker closes. */
-async function regularly(
+async function repeat(
   everyMs: number,
-  act: () => Promise<void>,
+  work: () => Promise<void>,
   { closing, onError }: Pick<FailureReport, 'closing' | 'onError'>,
 ): Promise<void> {
   while (!closing.aborted) {
-    await act().catch((error: unknown) => closing.aborted || onError(error as Error));
+    await work().catch((error: unknown) => closing.aborted || onError(error as Error));
     await sleep(systemClock, everyMs, closing).catch(() => {});
   }
 }

@@ -37,7 +37,7 @@ export function createActivities(client: GenClient, options: ActivityOptions = {
   checkClient('createActivities', client);
   return {
     async create(input) {
-      const { call, params, key, model, recover } = neededFields(input, ['call', 'params', 'key']);
+      const { call, params, key, model, recover } = requireFields(input, ['call', 'params', 'key']);
       const create = { call: call as CallKind, params: params as object as Record<string, unknown>, key: String(key) };
       const { event } = await createResultOf(async () => {
         const request = { ...create, model: typeof model === 'string' ? model : null };
@@ -52,13 +52,13 @@ export function createActivities(client: GenClient, options: ActivityOptions = {
       return toJson(withJobError(event));
     },
     async read(input) {
-      const { jobId } = neededFields(input, ['jobId']);
+      const { jobId } = requireFields(input, ['jobId']);
       const { event } = await pollRunJob(client, String(jobId));
       return toJson(withJobError(event));
     },
     async store(input) {
-      const { job } = neededFields(input, ['job']);
-      return toJson(await stored(client, job as object as Job, options));
+      const { job } = requireFields(input, ['job']);
+      return toJson(await copyFile(client, job as object as Job, options));
     },
   };
 }
@@ -67,7 +67,7 @@ export function createActivities(client: GenClient, options: ActivityOptions = {
 export type StoreEvent = RunEvent & { readonly stored?: StoredOutput };
 
 /** Copies a job's file. A repeated copy finds the object and transfers nothing. */
-async function stored(client: GenClient, job: Job, { destination }: ActivityOptions): Promise<StoreEvent> {
+async function copyFile(client: GenClient, job: Job, { destination }: ActivityOptions): Promise<StoreEvent> {
   try {
     if (destination === undefined) {
       throw new GenError(
@@ -88,9 +88,9 @@ function withJobError(event: RunEvent): RunEvent {
   return { ...event, error: errorJson(jobErrorOf(event.job)) };
 }
 
-function neededFields(input: Json, needed: readonly string[]): Record<string, unknown> {
-  if (isFields(input) && needed.every((name) => input[name] !== undefined)) return input;
-  throw new GenError(`An activity needs ${needed.join(', ')}. Pass it the input that the run passes to call().`);
+function requireFields(input: Json, names: readonly string[]): Record<string, unknown> {
+  if (isFields(input) && names.every((name) => input[name] !== undefined)) return input;
+  throw new GenError(`An activity needs ${names.join(', ')}. Pass it the input that the run passes to call().`);
 }
 
 function toJson(value: RunEvent): Json {

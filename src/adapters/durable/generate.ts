@@ -71,7 +71,7 @@ const STEP_VERSION = 'gen1';
 export async function generate(engine: DurableEngine, options: GenerateOptions): Promise<GeneratedJob> {
   checkEngine(engine);
   const { call, params, key } = options ?? {};
-  let run = orFail(engine, () => begin(options));
+  let run = orFail(engine, () => startFrom(options));
   const eventOf = (output: Json) => orFail(engine, () => storedEvent(output));
   const name = stepNames(key);
   let stored: StoredOutput | undefined;
@@ -129,16 +129,16 @@ function orFail<T>(engine: DurableEngine, work: () => T): T {
 }
 
 /** Starts a run. Throws a GenError for an invalid option. */
-function begin(options: GenerateOptions): JobRunState {
+function startFrom(options: GenerateOptions): JobRunState {
   option.checkOptions('generate', GENERATE_OPTIONS, options);
-  for (const [name, example] of NEEDED) {
+  for (const [name, example] of REQUIRED_OPTIONS) {
     if (options?.[name] === undefined) throw new GenError(`generate: ${name} is missing. Pass ${example}.`);
   }
   const { key, timeoutMs = DEFAULT_WAIT_MS, recover, store = false } = options;
   return startRun({ key, shortKey: shortenKey(key), rules: detachedRules({ timeoutMs, recover, stores: store }) });
 }
 
-const NEEDED = [
+const REQUIRED_OPTIONS = [
   ['call', `call: 'videos'`],
   ['params', `params: { prompt: 'a fox at dawn' }`],
   ['key', `key: 'order-17'`],

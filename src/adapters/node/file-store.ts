@@ -122,12 +122,12 @@ class StoreFile {
     const reason = reasonOf(cause);
     if (isSqliteError(cause, 'foreign')) return foreignFile(this.#path);
     if (isSqliteError(cause, 'damaged')) return damagedFile(this.#path, reason);
-    const failed = `fileStore: "${this.#path}" cannot be used: ${reason}.`;
+    const message = `fileStore: "${this.#path}" cannot be used: ${reason}.`;
     const code = fileSystemCode(cause);
-    if (code === 'ENOENT') return setupError(`${failed} Create its directory.`, cause);
+    if (code === 'ENOENT') return setupError(`${message} Create its directory.`, cause);
     if (ACCESS_CODES.includes(code) || isSqliteError(cause, 'read-only'))
-      return setupError(`${failed} Allow this process to write to the file and its directory.`, cause);
-    return new ConnectionError(failed, { cause });
+      return setupError(`${message} Allow this process to write to the file and its directory.`, cause);
+    return new ConnectionError(message, { cause });
   }
 }
 

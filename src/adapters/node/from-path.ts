@@ -38,26 +38,26 @@ async function* piecesOf(path: string): AsyncGenerator<Uint8Array, undefined> {
  * @example
  * const { upload_id } = await client.uploads.upload(fromPath('fox.png'));
  */
-export function fromPath(given: string | URL): RereadableSource & { readonly name: string } {
-  if (typeof given !== 'string' && !(given instanceof URL))
-    throw new GenError(invalidValueMessage('fromPath: path', 'a path or a file URL', given));
-  const path = typeof given === 'string' ? given : fileURLToPath(given);
+export function fromPath(path: string | URL): RereadableSource & { readonly name: string } {
+  if (typeof path !== 'string' && !(path instanceof URL))
+    throw new GenError(invalidValueMessage('fromPath: path', 'a path or a file URL', path));
+  const file = typeof path === 'string' ? path : fileURLToPath(path);
   const source = {
     // Absolute, so that another process can open the file.
     get [FILE_PATH]() {
-      return resolve(path);
+      return resolve(file);
     },
-    name: basename(path),
+    name: basename(file),
     get size() {
-      const stats = statSync(path);
-      if (!stats.isFile()) throw new TypeError(`"${path}" is not a regular file.`);
+      const stats = statSync(file);
+      if (!stats.isFile()) throw new TypeError(`"${file}" is not a regular file.`);
       return stats.size;
     },
     // Lets a changed file be uploaded again.
     get lastModified() {
-      return statSync(path).mtimeMs;
+      return statSync(file).mtimeMs;
     },
-    stream: () => streamOf(oneAhead(piecesOf(path))),
+    stream: () => streamOf(oneAhead(piecesOf(file))),
   };
   return source;
 }

@@ -33,15 +33,15 @@ export type NodeHandler = (request: NodeRequest, response: NodeResponse, next?: 
 export function toNodeHandler(handler: WebHandler): NodeHandler {
   if (typeof handler !== 'function')
     throw new GenError(invalidValueMessage('handler', 'a function that accepts a Request', handler));
-  return async (given, response, next) => {
-    const incoming = 'raw' in given ? given.raw : given;
+  return async (nodeRequest, response, next) => {
+    const incoming = 'raw' in nodeRequest ? nodeRequest.raw : nodeRequest;
     const outgoing = 'raw' in response ? response.raw : response;
     // Fastify ignores a hijacked reply.
     if ('hijack' in response) response.hijack();
     const disconnected = closeSignal(outgoing);
     let result: Response;
     try {
-      const request = webRequest(incoming, given, disconnected);
+      const request = webRequest(incoming, nodeRequest, disconnected);
       result = request === undefined ? new Response(null, { status: 400 }) : checkedResponse(await handler(request));
     } catch (error) {
       if (next !== undefined) return next(error);
@@ -63,17 +63,17 @@ function closeSignal(outgoing: ServerResponse): AbortSignal {
 }
 
 /** Converts the request, or returns undefined if it isn't a valid web request. */
-function webRequest(incoming: IncomingMessage, given: NodeRequest, signal: AbortSignal): Request | undefined {
+function webRequest(incoming: IncomingMessage, nodeRequest: NodeRequest, signal: AbortSignal): Request | undefined {
   const { method = 'GET' } = incoming;
   try {
     const request = new Request(incomingUrl(incoming), {
       method,
       headers: incomingHeaders(incoming),
-      body: method === 'GET' || method === 'HEAD' ? null : incomingBody(incoming, given),
+      body: method === 'GET' || method === 'HEAD' ? null : incomingBody(incoming, nodeRequest),
       duplex: 'half',
       signal,
     } as RequestInit);
-    return isParsed(incoming, given) ? withParsedBody(request, given.body) : request;
+    return isParsed(incoming, nodeRequest) ? withParsedBody(request, nodeRequest.body) : request;
   } catch {
     return undefined;
   }
@@ -100,9 +100,9 @@ function incomingHeaders({ rawHeaders }: IncomingMessage): Headers {
 /** Returns the raw body: the bytes that a parser stored, or the unread stream. */
 function incomingBody(
   incoming: IncomingMessage,
-  given: NodeRequest,
+  nodeRequest: NodeRequest,
 ): string | Uint8Array<ArrayBuffer> | ReadableStream {
-  for (const raw of [given.rawBody, given.body]) {
+  for (const raw of [nodeRequest.rawBody, nodeRequest.body]) {
     if (typeof raw === 'string') return raw;
     if (raw instanceof Uint8Array) return raw as Uint8Array<ArrayBuffer>;
   }
@@ -152,7 +152,7 @@ function parsedBody(): ReadableStream {
 function checkedResponse(result: Response): Response {
   const isResponse = typeof result?.status === 'number' && typeof result.headers?.getSetCookie === 'function';
   if (isResponse && !result.bodyUsed && !result.body?.locked) return result;
-  throw new GenError(invalidValueMessage('What the handler returns', 'a Response whose body was not read', result));
+  throw new GenError(invalidValueMessage("The handler's return value", 'a Response whose body was not read', result));
 }
 
 interface Sending {

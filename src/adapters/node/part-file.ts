@@ -29,19 +29,19 @@ export type SavePath = { readonly directory: string } | { readonly file: string 
  * Throws before the download if the path isn't a regular file.
  */
 export async function savePath(call: string, path: unknown): Promise<SavePath> {
-  const given = path instanceof URL ? fileURLToPath(path) : path;
-  if (typeof given !== 'string' || given === '') {
+  const text = path instanceof URL ? fileURLToPath(path) : path;
+  if (typeof text !== 'string' || text === '') {
     throw new GenError(`${call}: path must be a non-empty string or a file: URL, not ${formatValue(path)}.`);
   }
-  const wanted = resolve(given);
-  const endsInSeparator = given.endsWith('/') || given.endsWith(sep);
-  const isDirectory = endsInSeparator || (await ifExists(stat(wanted)))?.isDirectory() === true;
-  const directory = isDirectory ? wanted : dirname(wanted);
+  const target = resolve(text);
+  const endsInSeparator = text.endsWith('/') || text.endsWith(sep);
+  const isDirectory = endsInSeparator || (await ifExists(stat(target)))?.isDirectory() === true;
+  const directory = isDirectory ? target : dirname(target);
   await makeDirectories(directory);
   if (!(await stat(directory)).isDirectory()) throw new Error(`"${directory}" is not a directory.`);
   if (isDirectory) return { directory };
-  await statsOfRegular(wanted);
-  return { file: wanted };
+  await statsOfRegular(target);
+  return { file: target };
 }
 
 /** Returns the stats of a path if it exists. Throws for a device, a pipe, or a socket. */
@@ -133,7 +133,7 @@ export class PartFile {
 
   /**
    * Flushes the file and moves it to its target. Returns false if the target exists, unless `overwrite` is true. A replaced
-   * file keeps its mode.
+   * file retains its mode.
    */
   async commit(overwrite: boolean): Promise<boolean> {
     await this.#startWrite();
@@ -143,7 +143,7 @@ export class PartFile {
     await flush(this.#file);
     await this.#file.close();
     if (overwrite) await rename(this.path, this.#target);
-    else if (!(await placeNew(this.path, this.#target))) return false;
+    else if (!(await moveIfAbsent(this.path, this.#target))) return false;
     await flushDirectory(dirname(this.#target));
     return true;
   }
@@ -183,7 +183,7 @@ async function removeStale(directory: string, name: string): Promise<void> {
 }
 
 /** Moves a file, or returns false if the target exists. A hard link does both in one step. */
-async function placeNew(path: string, target: string): Promise<boolean> {
+async function moveIfAbsent(path: string, target: string): Promise<boolean> {
   try {
     await link(path, target).catch(async (reason) => {
       if (fileSystemCode(reason) === 'EEXIST') throw reason;

@@ -64,8 +64,8 @@ export async function saveOutput(
   const { overwrite = false } = options;
   return await atCaller(
     storeOutput(CALL, { client, job, options }, async (file) => {
-      const place = await onDisk(file.jobId, () => savePath(CALL, path));
-      return copyFile(file, new DiskTarget(file, place, overwrite));
+      const target = await onDisk(file.jobId, () => savePath(CALL, path));
+      return copyFile(file, new DiskTarget(file, target, overwrite));
     }),
   );
 }
@@ -74,19 +74,19 @@ export async function saveOutput(
 class DiskTarget implements CopyTarget<SavedOutput> {
   readonly needsSize = false;
   readonly #file: JobFile<SaveProgress>;
-  readonly #place: SavePath;
+  readonly #target: SavePath;
   readonly #overwrite: boolean;
 
-  constructor(file: JobFile<SaveProgress>, place: SavePath, overwrite: boolean) {
+  constructor(file: JobFile<SaveProgress>, target: SavePath, overwrite: boolean) {
     this.#file = file;
-    this.#place = place;
+    this.#target = target;
     this.#overwrite = overwrite;
   }
 
   /** Finds the job's file by its name and size, without transferring any bytes. */
   async find(): Promise<SavedOutput | undefined> {
     if (this.#overwrite) return undefined;
-    const paths = 'file' in this.#place ? [this.#place.file] : this.#jobPaths(this.#place.directory);
+    const paths = 'file' in this.#target ? [this.#target.file] : this.#jobPaths(this.#target.directory);
     const found = await this.#onDisk(() =>
       Promise.all(paths.map(async (path) => ({ path, stats: await ifExists(stat(path)) }))),
     );
@@ -97,7 +97,7 @@ class DiskTarget implements CopyTarget<SavedOutput> {
       const sizeBytes = stats?.size ?? 0;
       const isSameSize = info.sizeBytes === undefined || info.sizeBytes === sizeBytes;
       // A name that the caller chose doesn't identify the job. If the size matches, `put` compares the bytes.
-      if ('file' in this.#place) {
+      if ('file' in this.#target) {
         if (isSameSize) return undefined;
         throw this.#alreadyExists(path);
       }
@@ -109,7 +109,7 @@ class DiskTarget implements CopyTarget<SavedOutput> {
   async put(body: OutputBody): Promise<SavedOutput> {
     const { contentType, sizeBytes: totalBytes } = body.version;
     const path =
-      'file' in this.#place ? this.#place.file : this.#jobPath(this.#place.directory, extensionFor(contentType));
+      'file' in this.#target ? this.#target.file : this.#jobPath(this.#target.directory, extensionFor(contentType));
     const existing = this.#overwrite ? undefined : await this.#onDisk(() => ifExists(stat(path)));
     if (existing && existing.size !== (totalBytes ?? existing.size)) throw this.#alreadyExists(path);
     const part = await this.#onDisk(() => PartFile.open(path));
@@ -120,8 +120,8 @@ class DiskTarget implements CopyTarget<SavedOutput> {
         this.#file.report({ receivedBytes: part.sizeBytes, totalBytes });
       }
       const { sizeBytes } = part;
-      const isPlaced = await this.#onDisk(() => part.commit(this.#overwrite));
-      if (isPlaced) return { path, sizeBytes, contentType };
+      const isMoved = await this.#onDisk(() => part.commit(this.#overwrite));
+      if (isMoved) return { path, sizeBytes, contentType };
       const isSame = await this.#onDisk(() => isSameContent(part.path, path));
       if (!isSame) throw this.#alreadyExists(path);
       return { path, sizeBytes, contentType, existed: true };
@@ -140,7 +140,7 @@ class DiskTarget implements CopyTarget<SavedOutput> {
     try {
       return await this.#file.info();
     } catch (cause) {
-      if ('directory' in this.#place && DownloadError.isInstance(cause) && cause.code === 'output_expired') return {};
+      if ('directory' in this.#target && DownloadError.isInstance(cause) && cause.code === 'output_expired') return {};
       throw cause;
     }
   }

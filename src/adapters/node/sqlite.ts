@@ -16,9 +16,9 @@ export function openSqlite(path: string, options: { readonly readOnly?: boolean 
 /** Loads the module without Node 22's warning that SQLite is experimental. */
 function loadSqlite(): typeof import('node:sqlite') {
   const { emitWarning } = process;
-  process.emitWarning = (warning: string | Error, ...given: unknown[]) => {
+  process.emitWarning = (warning: string | Error, ...rest: unknown[]) => {
     if (!String(warning).startsWith('SQLite is an experimental feature'))
-      Reflect.apply(emitWarning, process, [warning, ...given]);
+      Reflect.apply(emitWarning, process, [warning, ...rest]);
   };
   try {
     const sqlite = builtIn<typeof import('node:sqlite')>('sqlite');

@@ -185,13 +185,13 @@ function createStoreFile(path: string): void {
     } finally {
       database.close();
     }
-    placeNew(temporary, path);
+    publishFile(temporary, path);
   } finally {
     rmSync(temporary, { force: true });
   }
 }
 
-function placeNew(temporary: string, path: string): void {
+function publishFile(temporary: string, path: string): void {
   try {
     linkSync(temporary, path);
   } catch (reason) {

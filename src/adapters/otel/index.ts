@@ -99,22 +99,23 @@ function createMeters(meter: Meter) {
   });
   return {
     job(event: JobEvent) {
-      const of: Attributes = metricAttributesOf(event);
+      const attributes: Attributes = metricAttributesOf(event);
       const { phase, quotedTokens, chargedTokens, balanceTokens, createdAt = '', endedAt = '' } = event;
       if (phase === 'accepted') {
-        if (quotedTokens !== undefined) tokens.add(quotedTokens, { ...of, 'gen_client.tokens.kind': 'quoted' });
+        if (quotedTokens !== undefined) tokens.add(quotedTokens, { ...attributes, 'gen_client.tokens.kind': 'quoted' });
         if (balanceTokens !== undefined) balance.record(balanceTokens);
       }
       if (phase !== 'final') return;
-      if (chargedTokens !== undefined) tokens.add(chargedTokens, { ...of, 'gen_client.tokens.kind': 'charged' });
-      const tookMs = Date.parse(endedAt) - Date.parse(createdAt);
-      if (tookMs >= 0) duration.record(tookMs / 1000, { ...of, 'gen_client.job.status': event.status });
+      if (chargedTokens !== undefined)
+        tokens.add(chargedTokens, { ...attributes, 'gen_client.tokens.kind': 'charged' });
+      const durationMs = Date.parse(endedAt) - Date.parse(createdAt);
+      if (durationMs >= 0) duration.record(durationMs / 1000, { ...attributes, 'gen_client.job.status': event.status });
     },
     request({ name, attempts, limitWaitMs }: RequestTrace) {
-      const of = { 'gen_client.request': name };
+      const attributes = { 'gen_client.request': name };
       if (name === 'jobs.get') polls.add(1);
-      if (attempts > 1) retries.add(attempts - 1, of);
-      if (limitWaitMs > 0) limitWait.record(limitWaitMs / 1000, of);
+      if (attempts > 1) retries.add(attempts - 1, attributes);
+      if (limitWaitMs > 0) limitWait.record(limitWaitMs / 1000, attributes);
     },
   };
 }

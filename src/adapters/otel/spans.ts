@@ -85,7 +85,7 @@ export class SpanRecorder {
     const { job, path } = request;
     if (job) {
       const parent = this.#generates.get(job)?.span.spanContext();
-      this.#calls.set(request, this.#tracer.startSpan('create', {}, below(parent)));
+      this.#calls.set(request, this.#tracer.startSpan('create', {}, contextOf(parent)));
       return;
     }
     const name = SPAN_OF_CALL.get(request.name);
@@ -93,7 +93,7 @@ export class SpanRecorder {
     // The spans of saveOutput and copyOutput include their downloads.
     if (name === undefined || jobId === undefined || this.#downloading.has(jobId)) return;
     this.#downloading.add(jobId);
-    this.#calls.set(request, this.#about(name, jobId));
+    this.#calls.set(request, this.#startJobSpan(name, jobId));
   }
 
   requestEnded(request: RequestTrace): void {
@@ -104,7 +104,7 @@ export class SpanRecorder {
     if (attempts > 0) span.setAttributes({ 'gen_client.attempts': attempts, 'gen_client.limit.wait_ms': limitWaitMs });
     if (error !== undefined) failSpan(span, errorType(error));
     if (job) {
-      this.#answered(job, span);
+      this.#createEnded(job, span);
       return;
     }
     const jobId = jobIdInPath(path);
@@ -113,7 +113,7 @@ export class SpanRecorder {
   }
 
   waitStarted(wait: WaitTrace): void {
-    const span = this.#about('wait', wait.jobId);
+    const span = this.#startJobSpan('wait', wait.jobId);
     this.#calls.set(wait, span);
     this.#waited.set(wait.jobId, (this.#waited.get(wait.jobId) ?? new Set()).add(span));
   }
@@ -132,7 +132,7 @@ export class SpanRecorder {
     const { phase, jobId, status } = event;
     if (phase !== 'final') return;
     const waits = this.#waited.get(jobId);
-    const spans = waits ?? [this.#about('final', jobId)];
+    const spans = waits ?? [this.#startJobSpan('final', jobId)];
     if (status !== 'completed') for (const span of spans) failSpan(span, jobErrorType(event));
     if (waits) return;
     for (const span of spans) span.setAttributes(jobAttributes(event)).end();
@@ -143,7 +143,7 @@ export class SpanRecorder {
   }
 
   /** Called with the response to a create. Ends `generate`, unless the same call waits for the job. */
-  #answered(job: JobTrace, span: Span): void {
+  #createEnded(job: JobTrace, span: Span): void {
     const generate = this.#generates.get(job);
     const now = systemClock.now();
     if (job.jobId === undefined || !generate) {
@@ -179,7 +179,7 @@ export class SpanRecorder {
   }
 
   /** Starts a child span of the job's span, but in the caller's trace. */
-  #about(name: string, jobId: string): Span {
+  #startJobSpan(name: string, jobId: string): Span {
     const attributes = { 'gen_client.job.id': jobId };
     return this.#tracer.startSpan(name, { attributes, links: [jobLink(jobId)] }, parentFor(this.#contexts.get(jobId)));
   }
@@ -189,10 +189,10 @@ export class SpanRecorder {
 function parentFor(job: SpanContext | undefined): Context {
   const caller = trace.getSpanContext(context.active());
   const isSame = caller === undefined || caller.traceId === job?.traceId;
-  return isSame ? below(job) : context.active();
+  return isSame ? contextOf(job) : context.active();
 }
 
-function below(parent: SpanContext | undefined): Context {
+function contextOf(parent: SpanContext | undefined): Context {
   return parent ? trace.setSpanContext(context.active(), parent) : context.active();
 }
 
@@ -241,7 +241,6 @@ function jobAttributes(event: JobEvent): Attributes {
   };
 }
 
-/** Returns the type of an error. A message could contain a prompt or a file name. */
 /** Returns a job's error type. Without an error code, the job was canceled or a webhook reported its end. */
 function jobErrorType({ errorCode, status }: JobEvent): string {
   return isErrorCode(errorCode) ? errorCode : status;
@@ -251,6 +250,7 @@ function isErrorCode(code: unknown): code is string {
   return typeof code === 'string' && /^\w{1,64}$/.test(code);
 }
 
+/** Returns the type of an error. A message could contain a prompt or a file name. */
 function errorType(error: unknown): string {
   const code = isFields(error) ? error.code : undefined;
   if (isErrorCode(code)) return code;

@@ -223,7 +223,7 @@ class ProxyServer<User extends ProxyUser> {
       throw new ProxyError(403, 'other_user', 'Another user has signed in. Reload the page.');
     }
     const { id, view, tokens } = await this.#creates.create({ verb, input: inputOf(body), key }, user);
-    const latest = this.#watches.ended(id) ?? view;
+    const latest = this.#watches.outcomeOf(id) ?? view;
     const ticket = await this.#sign('job', id, user);
     return { ...(await this.#reply(id, { view: latest }, user)), ticket, tokens: latest.tokens ?? tokens };
   }
@@ -246,9 +246,9 @@ class ProxyServer<User extends ProxyUser> {
     const startMs = systemClock.now();
     const known = await this.#watches.progress(jobs, { user: user.id, holdMs, signal: request.signal });
     const replies = await Promise.all(jobs.map(({ id }, at) => this.#reply(id, known[at], user, request)));
-    const hasNews = replies.some((reply) => reply && !('phase' in reply && reply.phase === 'waiting'));
+    const hasChanged = replies.some((reply) => reply && !('phase' in reply && reply.phase === 'waiting'));
     const againMs = holdMs === 0 ? PAGE_POLL_MS : Math.max(0, startMs + MIN_INTERVAL_MS - systemClock.now());
-    return { jobs: replies, againMs: hasNews ? 0 : againMs };
+    return { jobs: replies, againMs: hasChanged ? 0 : againMs };
   }
 
   async #watched(entry: unknown, user: User): Promise<WatchedJob> {

@@ -98,7 +98,7 @@ export class Creates<User extends ProxyUser> {
       const { job, quoted_token_cost: tokens = job.quotedTokenCost } = created;
       const view = jobView({ job });
       uploads.retainFor(job.id, uploadIds);
-      watches.recordEnd(job.id, view);
+      watches.recordOutcome(job.id, view);
       return { id: job.id, view, tokens };
     } catch (error) {
       const { status, code, message, retry, isCallers } = failureOf(error);

@@ -26,7 +26,7 @@ export class OpenRequests {
   }
 
   /** Adds a request, and releases those in `instead`. Throws a 429 if the user has too many. */
-  take(user: string, instead: readonly OpenRequest[] = []): OpenRequest {
+  acquire(user: string, instead: readonly OpenRequest[] = []): OpenRequest {
     const { what, max, maxAgeMs } = this.#options;
     const own = this.#open.get(user) ?? new Map<OpenRequest, number>();
     const isFull = () => own.size - instead.filter((request) => own.has(request)).length >= max;
@@ -40,7 +40,7 @@ export class OpenRequests {
 
   /** Counts a request until `work` settles. */
   async during<T>(user: string, work: () => Promise<T>): Promise<T> {
-    const request = this.take(user);
+    const request = this.acquire(user);
     try {
       return await work();
     } finally {

@@ -70,7 +70,7 @@ export class PageUploads {
 
   /** Step 1: creates the upload. The reply includes `direct`, the storage URL, unless it needs a credential. */
   async begin({ file, uploadType }: DescribedFile, user: string, signal: AbortSignal): Promise<object> {
-    const open = this.#open.take(user);
+    const open = this.#open.acquire(user);
     const params = { ...file, upload_type: uploadType };
     const created = await whilePresent(signal, this.#client.uploads.create(params, { signal }));
     const { upload_id: id, headers } = created;
@@ -87,7 +87,7 @@ export class PageUploads {
   /** Step 2, if the storage rejects cross-origin requests: streams the request's body to the storage. */
   async relay(request: Request, user: string): Promise<object> {
     const { body, headers: given, signal } = request;
-    const { id, sealed } = await this.#opened(given.get('x-gen-ticket'), user);
+    const { id, sealed } = await this.#putTicket(given.get('x-gen-ticket'), user);
     const { url: direct_upload_url, headers, sizeBytes } = sealed as PutTarget;
     const length = given.get('content-length');
     if (length !== null && Number(length) !== sizeBytes) throw sizeMismatch(Number(length) > sizeBytes ? 413 : 400);
@@ -109,7 +109,7 @@ export class PageUploads {
 
   /** Step 3: completes the upload. Returns the ticket that the page sends instead of an upload ID. */
   async end(put: unknown, user: string): Promise<object> {
-    const { id } = await this.#opened(put, user);
+    const { id } = await this.#putTicket(put, user);
     await this.#client.uploads.complete(id);
     this.#unfinished.get(id)?.release();
     this.#unfinished.delete(id);
@@ -132,7 +132,7 @@ export class PageUploads {
     for (const id of ids) callObserver(() => this.#client.uploads.delete(id));
   }
 
-  async #opened(put: unknown, user: string) {
+  async #putTicket(put: unknown, user: string) {
     const ticket = await this.#tickets.open(put, { kind: 'put', user });
     if (!ticket) throw badTicket();
     return ticket;

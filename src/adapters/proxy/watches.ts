@@ -38,7 +38,7 @@ const COLLECT_CHANGES_MS = 100;
 /** The same delay, if only the progress changed. */
 const COLLECT_PROGRESS_MS = 1_000;
 /** Maximum number of cached outcomes, which never change. */
-const MAX_ENDS = 10_000;
+const MAX_OUTCOMES = 10_000;
 
 /** A wait that a job's viewers share. It continues between their requests. */
 class SharedWait {
@@ -61,7 +61,7 @@ export class Watches {
   readonly #clock: Clock;
   readonly #open: OpenRequests;
   readonly #waits = new Map<string, SharedWait>();
-  readonly #ends = new Map<string, JobView>();
+  readonly #outcomes = new Map<string, JobView>();
   readonly #onEnd: (id: string) => void;
 
   constructor(client: GenClient, clock: Clock, open: OpenRequests, onEnd: (id: string) => void) {
@@ -71,22 +71,22 @@ export class Watches {
     this.#onEnd = onEnd;
   }
 
-  ended(id: string): JobView | undefined {
-    return this.#ends.get(id);
+  outcomeOf(id: string): JobView | undefined {
+    return this.#outcomes.get(id);
   }
 
-  recordEnd(id: string, view: JobView): void {
-    if (view.phase === 'waiting' || this.#ends.has(id)) return;
-    setAndEvict(this.#ends, id, view, MAX_ENDS);
+  recordOutcome(id: string, view: JobView): void {
+    if (view.phase === 'waiting' || this.#outcomes.has(id)) return;
+    setAndEvict(this.#outcomes, id, view, MAX_OUTCOMES);
     this.#onEnd(id);
   }
 
   /** Resolves when a job changes, or after `holdMs`. Throws a 429 if the user has too many open requests. */
   async progress(jobs: readonly WatchedJob[], viewer: Viewer): Promise<Known[]> {
-    const ended = jobs.map(({ id, known }) => known ?? this.#knownEnd(id));
+    const ended = jobs.map(({ id, known }) => known ?? this.#knownOutcome(id));
     if (ended.some(Boolean)) return jobs.map(({ id }, at) => ended[at] ?? this.#waits.get(id)?.known);
     const unwatched = jobs.flatMap(({ id }) => this.#waits.get(id)?.unwatched ?? []);
-    const request = this.#open.take(viewer.user, unwatched);
+    const request = this.#open.acquire(viewer.user, unwatched);
     const waits = jobs.map(({ id, seen }) => ({ id, seen, wait: this.#follow(id) }));
     await this.#nextChange(waits, viewer);
     for (const { id, wait } of waits) this.#leave(id, wait, viewer.user);
@@ -94,8 +94,8 @@ export class Watches {
     return waits.map(({ wait }) => wait.known);
   }
 
-  #knownEnd(id: string): Known {
-    const view = this.ended(id);
+  #knownOutcome(id: string): Known {
+    const view = this.outcomeOf(id);
     return view && { view };
   }
 
@@ -107,7 +107,7 @@ export class Watches {
     // On Workers, work can't outlive the request that started it, so each request has its own wait.
     if (!this.#clock.perRequest) this.#waits.set(id, wait);
     const update = (view: JobView) => {
-      this.recordEnd(id, view);
+      this.recordOutcome(id, view);
       wait.update({ view });
     };
     const options = { signal: wait.stop.signal, timeoutMs: false, throwOnFailure: false } as const;

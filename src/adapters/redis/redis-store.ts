@@ -65,14 +65,14 @@ return 1`;
  */
 export function redisStore(redis: RedisClient, options: RedisStoreOptions = {}): RedisStore {
   option.checkOptions('redisStore', OPTIONS, options);
-  const swap = redisScript(redis, SWAP);
+  const script = redisScript(redis, SWAP);
   const { prefix = 'gen-client:', timeoutMs = 2_000, onError } = options;
   if (prefix.includes('{}'))
     throw new GenError('prefix must not contain "{}", which splits the keys of a cluster. Pass another prefix.');
-  const failed = (error: unknown) => callObserver(() => onError?.(error));
-  const ask = (keys: string[], values: string[]) =>
-    swap(keys, values).catch((error: unknown) => {
-      failed(error);
+  const report = (error: unknown) => callObserver(() => onError?.(error));
+  const runScript = (keys: string[], values: string[]) =>
+    script(keys, values).catch((error: unknown) => {
+      report(error);
       throw redisMisconfiguration(error, prefix) ?? error;
     });
   const keysOf = (group: string, keys: readonly string[]) => {
@@ -83,7 +83,7 @@ export function redisStore(redis: RedisClient, options: RedisStoreOptions = {}):
   return clientStore({
     timeoutMs,
     async read(group, keys) {
-      const reply: unknown = await ask(keysOf(group, keys), ['read']);
+      const reply: unknown = await runScript(keysOf(group, keys), ['read']);
       const [version, nowMs, ...found] = Array.isArray(reply) ? reply.map(String) : [];
       if (version === undefined)
         throw new GenError('Redis returned an unexpected response to the script of redisStore.');
@@ -95,20 +95,20 @@ export function redisStore(redis: RedisClient, options: RedisStoreOptions = {}):
       const values = Object.values(changes).flatMap((change) =>
         change === null ? ['0', ''] : [String(Math.max(1, Math.ceil(change.ttlMs))), change.value],
       );
-      return Number(await ask(keysOf(group, Object.keys(changes)), [version, ...values])) === 1;
+      return Number(await runScript(keysOf(group, Object.keys(changes)), [version, ...values])) === 1;
     },
-    ...(isPubSubClient(redis) ? notifications(redis, { prefix, failed }) : { close: async () => {} }),
+    ...(isPubSubClient(redis) ? notifications(redis, { prefix, report }) : { close: async () => {} }),
   });
 }
 
 function notifications(
   client: PubSubClient,
-  { prefix, failed }: { readonly prefix: string; readonly failed: (error: unknown) => void },
+  { prefix, report }: { readonly prefix: string; readonly report: (error: unknown) => void },
 ) {
   const listeners = new Map<string, Set<(message: string) => void>>();
   let subscriber: ReturnType<typeof openSubscriber> | undefined;
-  const received = (channel: string, message: string) => {
-    for (const listener of [...(listeners.get(channel) ?? [])]) callObserver(() => listener(message), failed);
+  const deliver = (channel: string, message: string) => {
+    for (const listener of [...(listeners.get(channel) ?? [])]) callObserver(() => listener(message), report);
   };
   const close = async () => {
     listeners.clear();
@@ -118,7 +118,7 @@ function notifications(
   return {
     publish: async (topic: string, message: string) => {
       await client.publish(`${prefix}${topic}`, message).catch((error: unknown) => {
-        failed(error);
+        report(error);
         throw redisMisconfiguration(error, prefix) ?? error;
       });
     },
@@ -129,7 +129,7 @@ function notifications(
       // Wrap the listener, so that it is called twice if it subscribes twice.
       const wrapped = (message: string) => listener(message);
       own.add(wrapped);
-      subscriber ??= openSubscriber(client, { wanted: listeners, received, failed });
+      subscriber ??= openSubscriber(client, { channels: listeners, deliver, report });
       subscriber.subscribe(channel);
       return () => {
         if (!own.delete(wrapped) || own.size > 0 || listeners.get(channel) !== own) return;
@@ -259,27 +259,27 @@ interface PubSubConnection {
 }
 
 interface SubscriberOptions {
-  readonly wanted: ReadonlyMap<string, unknown>;
-  readonly received: (channel: string, message: string) => void;
-  readonly failed: (error: unknown) => void;
+  readonly channels: ReadonlyMap<string, unknown>;
+  readonly deliver: (channel: string, message: string) => void;
+  readonly report: (error: unknown) => void;
 }
 
 /**
- * Opens a second connection, because one that subscribes can't do anything else. Subscribes to all wanted channels
+ * Opens a second connection, because one that subscribes can't do anything else. Subscribes to all channels
  * whenever the connection is ready, also after a reconnect. Never throws.
  */
-function openSubscriber(client: PubSubClient, { wanted, received, failed }: SubscriberOptions) {
+function openSubscriber(client: PubSubClient, { channels, deliver, report }: SubscriberOptions) {
   const connection = client.duplicate() as PubSubConnection;
   const isIoRedis = clientHas(client, 'defineCommand');
   let state: 'opening' | 'ready' | 'closed' = 'opening';
-  const report = (error: unknown) => {
-    if (state !== 'closed') failed(error);
+  const onError = (error: unknown) => {
+    if (state !== 'closed') report(error);
   };
   // One function for all channels: node-redis calls every listener that it was passed, also after a reconnect.
-  const listener = isIoRedis ? undefined : (message: string, channel: string) => received(channel, message);
+  const listener = isIoRedis ? undefined : (message: string, channel: string) => deliver(channel, message);
   const subscribe = (channel: string) => {
     if (state !== 'ready') return;
-    (listener ? connection.subscribe(channel, listener) : connection.subscribe(channel)).catch(report);
+    (listener ? connection.subscribe(channel, listener) : connection.subscribe(channel)).catch(onError);
   };
   const end = async () => (listener && connection.destroy ? connection.destroy() : connection.disconnect());
   const close = () => {
@@ -287,20 +287,20 @@ function openSubscriber(client: PubSubClient, { wanted, received, failed }: Subs
     // Fails if it was never connected.
     end().catch(() => {});
   };
-  const ready = () => {
+  const onReady = () => {
     if (state === 'closed') return close();
     state = 'ready';
-    for (const channel of wanted.keys()) subscribe(channel);
+    for (const channel of channels.keys()) subscribe(channel);
   };
-  connection.on('error', report);
-  connection.on('ready', ready);
-  if (isIoRedis) connection.on('message', received);
+  connection.on('error', onError);
+  connection.on('ready', onReady);
+  if (isIoRedis) connection.on('message', deliver);
   // ioredis connects automatically, unless it's lazy.
-  if (listener || connection.status === 'wait') connection.connect().then(ready, report);
+  if (listener || connection.status === 'wait') connection.connect().then(onReady, onError);
   return {
     subscribe,
     unsubscribe(channel: string) {
-      if (state === 'ready') connection.unsubscribe(channel).catch(report);
+      if (state === 'ready') connection.unsubscribe(channel).catch(onError);
     },
     close,
   };

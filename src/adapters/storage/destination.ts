@@ -87,12 +87,12 @@ export class RepeatRequest extends StorageError {}
 /** Thrown by a put whose response doesn't prove that the object is stored. Check with a HEAD. */
 export class UnconfirmedPut extends StorageError {}
 
-export function asStorageError(thrown: unknown, store: string, doing: string): StorageError {
+export function asStorageError(thrown: unknown, store: string, action: string): StorageError {
   if (StorageError.isInstance(thrown)) return thrown;
   const fields = isFields(thrown) ? thrown : {};
   const status = statusOf(fields);
   const code = typeof fields.code === 'string' ? fields.code : status === undefined ? 'put_failed' : `http_${status}`;
-  return new StorageError(`The store "${store}" failed ${doing}: ${reasonOf(thrown)}`, {
+  return new StorageError(`The store "${store}" failed ${action}: ${reasonOf(thrown)}`, {
     code,
     status,
     store,

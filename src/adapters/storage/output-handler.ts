@@ -14,7 +14,7 @@ import { safeContentType } from '../../schemas/media-type.js';
 import { handlerMistake } from '../../webhooks/handler-call.js';
 import type { GetOptions, OutputSource } from './destination.js';
 import { fileResponse, plainResponse, singleRange } from './output-response.js';
-import { pageAnswer } from './page-answer.js';
+import { pageFailureOf } from './page-failure.js';
 
 /** Options of `createOutputHandler`. */
 export interface OutputHandlerOptions {
@@ -89,7 +89,7 @@ export function createOutputHandler(options: OutputHandlerOptions): OutputHandle
       return new Response(mistake.message, { status: 500 });
     }
     const handling = new Handling(options, request, types);
-    return handling.answer().catch((error: unknown) => handling.failed(error));
+    return handling.respond().catch((error: unknown) => handling.respondToError(error));
   };
 }
 
@@ -110,7 +110,7 @@ class Handling {
     this.#isHead = request.method === 'HEAD';
   }
 
-  async answer(): Promise<Response> {
+  async respond(): Promise<Response> {
     const { authorize } = this.#options;
     const request = this.#request;
     if (request.method !== 'GET' && !this.#isHead) return plainResponse(405, { allow: 'GET, HEAD' });
@@ -120,24 +120,24 @@ class Handling {
     if (jobId === undefined || (await authorize(request, jobId)) !== true) return this.#notFound(jobId);
     this.#isInApp = false;
     this.#jobId = jobId;
-    const found = await this.#read(jobId, this.#wanted());
+    const found = await this.#read(jobId, this.#getOptions());
     if (isUnsatisfiable(found.status)) {
       const range = found.headers.get('content-range');
       return plainResponse(416, range === null ? {} : { 'content-range': range });
     }
     const contentType = await this.#typeOf(jobId, found.headers.get('content-type') ?? '');
-    return fileResponse(request, found, { jobId, contentType, isSaved: url.searchParams.has('download') });
+    return fileResponse(request, found, { jobId, contentType, isDownload: url.searchParams.has('download') });
   }
 
   /** Returns the response to an error. Calls `onError` if the page didn't cause it. */
-  failed(error: unknown): Response {
+  respondToError(error: unknown): Response {
     if (this.#request.signal?.aborted) return new Response(null, { status: 499 });
     if (this.#isInApp) {
       this.#report(error);
       return plainResponse(500);
     }
     if (NotFoundError.isInstance(error)) return this.#notFound(this.#jobId);
-    const { status, isReported, retryAfterMs } = pageAnswer(error);
+    const { status, isReported, retryAfterMs } = pageFailureOf(error);
     if (isReported) this.#report(error);
     const pause = retryAfterMs === undefined ? undefined : { 'retry-after': `${Math.ceil(retryAfterMs / 1_000)}` };
     return plainResponse(status, pause);
@@ -183,7 +183,7 @@ class Handling {
     const { source } = this.#options;
     if (source === undefined) return undefined;
     try {
-      const response = await this.#inTime(async (signal) =>
+      const response = await this.#withTimeout(async (signal) =>
         (await source(jobId, this.#request))?.get({ ...wanted, signal }),
       );
       if (response === undefined || isFile(response, wanted)) return response;
@@ -199,7 +199,7 @@ class Handling {
   }
 
   /** Applies the timeout to the headers only, because the page reads the body at its own pace. */
-  async #inTime(read: (signal: AbortSignal) => Promise<Response | undefined>): Promise<Response | undefined> {
+  async #withTimeout(read: (signal: AbortSignal) => Promise<Response | undefined>): Promise<Response | undefined> {
     const late = () =>
       new GenError(`The source did not respond within ${SOURCE_TIMEOUT_MS} ms. The file is read from the service.`);
     const deadline = startDeadline({ clock: systemClock, ms: SOURCE_TIMEOUT_MS, signal: this.#request.signal, late });
@@ -238,7 +238,7 @@ class Handling {
     }
   }
 
-  #wanted(): GetOptions {
+  #getOptions(): GetOptions {
     const { headers, signal } = this.#request;
     const range = this.#isHead ? undefined : singleRange(headers.get('range'));
     const ifRange = range === undefined ? undefined : (headers.get('if-range') ?? undefined);

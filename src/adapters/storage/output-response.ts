@@ -27,10 +27,14 @@ const STATUS_MESSAGES: Readonly<Record<number, string>> = {
 export async function fileResponse(
   request: Request,
   found: Response,
-  { jobId, contentType, isSaved }: { readonly jobId: string; readonly contentType: string; readonly isSaved: boolean },
+  {
+    jobId,
+    contentType,
+    isDownload,
+  }: { readonly jobId: string; readonly contentType: string; readonly isDownload: boolean },
 ): Promise<Response> {
   const type = mediaTypeEssence(contentType);
-  const shown = safeContentType(contentType);
+  const safeType = safeContentType(contentType);
   const isOnePart = isPart(found.status);
   const headers = new Headers({ 'cache-control': 'private, no-cache', ...SECURITY_HEADERS });
   // Byte lengths and ranges refer to the encoded bytes.
@@ -47,8 +51,8 @@ export async function fileResponse(
   }
   if (isOnePart) headers.set('accept-ranges', 'bytes');
   else headers.delete('content-range');
-  headers.set('content-type', shown ?? 'application/octet-stream');
-  headers.set('content-disposition', disposition(isSaved || shown === undefined, jobId, type));
+  headers.set('content-type', safeType ?? 'application/octet-stream');
+  headers.set('content-disposition', disposition(isDownload || safeType === undefined, jobId, type));
   const body =
     request.method === 'HEAD' ? null : await fileBody(found, Number(headers.get('content-length') ?? Number.NaN));
   return new Response(body, { status: isOnePart ? 206 : 200, headers });
@@ -73,21 +77,21 @@ export function plainResponse(status: number, headers: Readonly<Record<string, s
 }
 
 /** Returns true if the page already has the file (RFC 9110, 13.2.2). If-None-Match takes precedence. */
-function isUnchanged({ headers: asked }: Request, headers: Headers): boolean {
-  const tags = asked.get('if-none-match');
+function isUnchanged({ headers: requestHeaders }: Request, headers: Headers): boolean {
+  const tags = requestHeaders.get('if-none-match');
   if (tags !== null) {
     const own = headers.get('etag')?.replace(/^W\//, '');
     // A tag can contain a comma.
     const listed = tags.match(/"[^"]*"/g) ?? [];
     return tags.trim() === '*' || listed.some((tag) => tag === own);
   }
-  const since = Date.parse(asked.get('if-modified-since') ?? '');
+  const since = Date.parse(requestHeaders.get('if-modified-since') ?? '');
   return Date.parse(headers.get('last-modified') ?? '') <= since;
 }
 
-function disposition(isSaved: boolean, jobId: string, type: string): string {
+function disposition(isDownload: boolean, jobId: string, type: string): string {
   const name = safeFileName(jobId, type).replace(/[^\x20-\x7e]/g, '_');
-  return `${isSaved ? 'attachment' : 'inline'}; filename="${name}${/\.\w+$/.test(name) ? '' : extensionFor(type)}"`;
+  return `${isDownload ? 'attachment' : 'inline'}; filename="${name}${/\.\w+$/.test(name) ? '' : extensionFor(type)}"`;
 }
 
 interface ByteRange {

@@ -12,7 +12,7 @@ const STATUS_BY_CODE: Readonly<Record<string, number>> = {
 const PAUSE_MS = 1_000;
 
 /** Response to a page whose file couldn't be read. */
-export interface PageAnswer {
+export interface PageFailure {
   readonly status: number;
   /** If true, the page didn't cause the failure, so it is reported to the app. */
   readonly isReported: boolean;
@@ -21,7 +21,7 @@ export interface PageAnswer {
 }
 
 /** Converts an error to a response. It reveals nothing about the account. */
-export function pageAnswer(error: unknown): PageAnswer {
+export function pageFailureOf(error: unknown): PageFailure {
   if (DownloadError.isInstance(error)) return pageStatus(STATUS_BY_CODE[error.code] ?? 502);
   if (RateLimitError.isInstance(error)) return { ...pageStatus(503), retryAfterMs: error.retryAfterMs ?? PAUSE_MS };
   if (APIError.isInstance(error)) return pageStatus(JOB_STATUSES.includes(error.status) ? error.status : 502);
@@ -29,6 +29,6 @@ export function pageAnswer(error: unknown): PageAnswer {
   return pageStatus(ConnectionError.isInstance(error) ? 502 : 500);
 }
 
-function pageStatus(status: number): PageAnswer {
+function pageStatus(status: number): PageFailure {
   return { status, isReported: status >= 500 };
 }
