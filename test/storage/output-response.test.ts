@@ -1,7 +1,8 @@
 // Responses to a page: headers, messages, content types, and file names.
 import { describe, expect, it, vi } from 'vitest';
-import { fileResponse, rangeIn } from '../../src/adapters/storage/output-response.js';
+import { fileResponse } from '../../src/adapters/storage/output-response.js';
 import { outputHeaders, outputInfoOf } from '../../src/downloading/output.js';
+import { rangeIn } from '../../src/runtime/byte-range.js';
 
 const HEADERS = {
   'content-type': 'video/mp4',

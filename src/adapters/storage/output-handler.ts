@@ -4,6 +4,7 @@ import { JobFile, type OutputClient, requireOutputClient } from '../../downloadi
 import { APIError, DownloadError, GenError, NotFoundError } from '../../errors/index.js';
 import { explainsMissingFile, isMissing, isPart, isUnsatisfiable } from '../../rules/files.js';
 import { anObject, callback, checkOptions, optionsOf } from '../../rules/options.js';
+import { singleRange } from '../../runtime/byte-range.js';
 import { readUpTo } from '../../runtime/bytes.js';
 import { callObserver } from '../../runtime/callbacks.js';
 import { systemClock } from '../../runtime/clock.js';
@@ -13,7 +14,7 @@ import { FIRST_BYTES, mediaTypeOf } from '../../schemas/file-type.js';
 import { safeContentType } from '../../schemas/media-type.js';
 import { handlerMistake } from '../../webhooks/handler-call.js';
 import type { GetOptions, OutputSource } from './destination.js';
-import { fileResponse, plainResponse, singleRange } from './output-response.js';
+import { fileResponse, plainResponse } from './output-response.js';
 import { pageFailureOf } from './page-failure.js';
 
 /** Options of `createOutputHandler`. */

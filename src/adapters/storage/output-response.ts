@@ -93,28 +93,3 @@ function disposition(isDownload: boolean, jobId: string, type: string): string {
   const name = safeFileName(jobId, type).replace(/[^\x20-\x7e]/g, '_');
   return `${isDownload ? 'attachment' : 'inline'}; filename="${name}${/\.\w+$/.test(name) ? '' : extensionFor(type)}"`;
 }
-
-interface ByteRange {
-  readonly start: number;
-  readonly end: number;
-}
-
-const BYTES = /^bytes=(\d*)-(\d*)$/;
-
-/** Returns the Range header if it requests a single byte range. Otherwise, the response is the entire file. */
-export function singleRange(header: string | null): string | undefined {
-  const text = header?.trim() ?? '';
-  const [, first = '', last = ''] = BYTES.exec(text) ?? [];
-  if (first === '' && last === '') return undefined;
-  return first !== '' && last !== '' && Number(last) < Number(first) ? undefined : text;
-}
-
-/** Returns the bytes that a Range header selects. Undefined for the entire file. */
-export function rangeIn(header: string | undefined, size: number): ByteRange | 'unsatisfiable' | undefined {
-  const range = singleRange(header ?? null);
-  if (range === undefined) return undefined;
-  const [, first = '', last = ''] = BYTES.exec(range) ?? [];
-  const start = first === '' ? Math.max(0, size - Number(last)) : Number(first);
-  const end = first === '' || last === '' ? size - 1 : Math.min(Number(last), size - 1);
-  return start <= end ? { start, end } : 'unsatisfiable';
-}

@@ -1,9 +1,9 @@
 import { GenError, StorageError } from '../../errors/index.js';
 import { checkOptions, methods, optionsOf, required } from '../../rules/options.js';
+import { rangeIn } from '../../runtime/byte-range.js';
 import { withKnownLength } from '../../runtime/bytes.js';
 import { isText } from '../../schemas/envelope.js';
 import type { OutputDestination, OutputSource, StoredObject } from './destination.js';
-import { rangeIn } from './output-response.js';
 
 /** The fields of an R2 object that `r2` reads. */
 export interface R2ObjectLike {

@@ -1,5 +1,6 @@
 import type { Context } from 'hono';
 import type { RateLimitName } from '../../rules/limits.js';
+import { rangeIn } from '../../runtime/byte-range.js';
 import { readUpTo } from '../../runtime/bytes.js';
 import { reasonOf } from '../../runtime/callbacks.js';
 import { dimensionsFor, renderMedia } from '../media/index.js';
@@ -134,28 +135,15 @@ export function serveFile(request: Request, file: ServedFile): Response {
   });
   // Ranges apply only to GET, and only to the version that the client has already started to download.
   const isSame = (request.headers.get('if-range') ?? file.etag) === file.etag;
-  const part = request.method === 'GET' && isSame ? rangeOf(request.headers.get('range'), bytes.length) : undefined;
+  const part = request.method === 'GET' && isSame ? rangeIn(request.headers.get('range'), bytes.length) : undefined;
   if (part === 'unsatisfiable') {
     headers.set('content-range', `bytes */${bytes.length}`);
     headers.delete('content-type');
     return new Response(null, { status: 416, headers });
   }
-  const [from, to] = part ?? [0, bytes.length];
-  headers.set('content-length', String(to - from));
-  if (part) headers.set('content-range', `bytes ${from}-${to - 1}/${bytes.length}`);
-  const body = request.method === 'HEAD' ? null : bytes.subarray(from, to);
+  const { start, end } = part ?? { start: 0, end: bytes.length - 1 };
+  headers.set('content-length', String(end - start + 1));
+  if (part) headers.set('content-range', `bytes ${start}-${end}/${bytes.length}`);
+  const body = request.method === 'HEAD' ? null : bytes.subarray(start, end + 1);
   return new Response(body, { status: part ? 206 : 200, headers });
-}
-
-/** Parses a single range, such as `bytes=0-99`, `bytes=100-`, or `bytes=-3`. Ignores any other form. */
-function rangeOf(
-  range: string | null,
-  size: number,
-): readonly [from: number, to: number] | 'unsatisfiable' | undefined {
-  const [, first = '', last = ''] = /^bytes=(\d*)-(\d*)$/.exec(range?.trim() ?? '') ?? [];
-  if (first === '' && last === '') return undefined;
-  if (first === '') return Number(last) === 0 ? 'unsatisfiable' : [Math.max(0, size - Number(last)), size];
-  if (last !== '' && Number(last) < Number(first)) return undefined;
-  if (Number(first) >= size) return 'unsatisfiable';
-  return [Number(first), last === '' ? size : Math.min(Number(last) + 1, size)];
 }
