@@ -4,7 +4,7 @@ import { isResponse } from '../../runtime/platform.js';
 import { type Fields, isFields } from '../../schemas/envelope.js';
 import { readPostBody, servedFile, serveFile } from '../http/exchange.js';
 import { limitsOf, MAIN_ACCOUNT } from '../service/accounts.js';
-import { ServiceError } from '../service/request.js';
+import { isPrivateHost, ServiceError } from '../service/request.js';
 import type { ArmedFault } from '../world/faults-and-outcomes.js';
 import { type StoredJob, viewSandboxJob } from '../world/state.js';
 import type { World } from '../world/world.js';
@@ -165,8 +165,6 @@ async function bodyOf(request: Request): Promise<Fields> {
 // The control API needs no key, so that any tool can use it. Instead, it serves only host names that an attacker can't own, and
 // rejects changes from pages of other sites.
 
-/** Suffixes that no public domain has. */
-const PRIVATE_SUFFIXES = ['localhost', 'local', 'internal', 'test', 'example', 'invalid', 'home.arpa'];
 const SAFE_METHODS = ['GET', 'HEAD'];
 
 /**
@@ -175,7 +173,8 @@ const SAFE_METHODS = ['GET', 'HEAD'];
  */
 function originProblem(request: Request, configuredHost: string): string | undefined {
   const url = new URL(request.url);
-  if (!isPrivate(url.hostname) && url.hostname !== configuredHost) {
+  const isAddress = /^[\d.]+$|^\[/.test(url.hostname);
+  if (!isAddress && !isPrivateHost(url.hostname) && url.hostname !== configuredHost) {
     return `The control API does not serve the host name "${url.hostname}". Use localhost, an IP address, or the sandbox's baseUrl.`;
   }
   if (SAFE_METHODS.includes(request.method)) return undefined;
@@ -184,10 +183,4 @@ function originProblem(request: Request, configuredHost: string): string | undef
   const isForeign = origin !== null && origin !== url.origin;
   if (!isForeign && (site === null || site === 'same-origin' || site === 'none')) return undefined;
   return "Pages of other sites cannot control the sandbox. Use the sandbox's own page, or a program.";
-}
-
-function isPrivate(hostname: string): boolean {
-  const isAddress = /^[\d.]+$/.test(hostname) || hostname.startsWith('[');
-  const isBare = !hostname.includes('.');
-  return isAddress || isBare || PRIVATE_SUFFIXES.some((suffix) => hostname.endsWith(`.${suffix}`));
 }

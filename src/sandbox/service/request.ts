@@ -256,7 +256,7 @@ function isPrivateAddress(hostname: string): boolean {
   );
 }
 
-/** Returns true for a private host or a domain that is reserved for tests. Webhook receivers there can use http. */
+/** Returns true for a private host or a domain that is reserved for tests. */
 export function isPrivateHost(hostname: string): boolean {
   return isNeverPublic(hostname) || /\.(test|example|invalid)$/.test(hostname);
 }
