@@ -94,50 +94,31 @@ export interface DueEvent {
   readonly id: string;
 }
 
-export interface State {
-  seed: number;
-  random: number;
-  requestCount: number;
-  faultCount: number;
-  dispatch: 'enabled' | 'disabled';
-  readonly accounts: Map<string, Account>;
-  readonly keys: Map<string, ApiKey>;
-  readonly jobs: Map<string, StoredJob>;
-  readonly uploads: Map<string, StoredUpload>;
-  readonly characters: Map<string, StoredCharacter>;
-  /** `account kind key` to the ID of the created item. */
-  readonly idempotency: Map<string, string>;
-  /** `account limit` to the times of the counted requests. */
-  readonly windows: Map<string, number[]>;
-  /** `account url` to the time when a reference URL was first used. */
-  readonly seenUrls: Map<string, number>;
-  readonly outcomes: Outcome[];
-  readonly faults: ArmedFault[];
-  readonly events: DueEvent[];
-  readonly requests: RequestRecord[];
-  readonly deliveries: DeliveryRecord[];
-}
+export type State = ReturnType<typeof createState>;
 
-export function createState(seed: number, dispatch: State['dispatch']): State {
+export function createState(seed: number, dispatch: 'enabled' | 'disabled') {
   return {
     seed,
     random: seed | 0,
     requestCount: 0,
     faultCount: 0,
     dispatch,
-    accounts: new Map(),
-    keys: new Map(),
-    jobs: new Map(),
-    uploads: new Map(),
-    characters: new Map(),
-    idempotency: new Map(),
-    windows: new Map(),
-    seenUrls: new Map(),
-    outcomes: [],
-    faults: [],
-    events: [],
-    requests: [],
-    deliveries: [],
+    accounts: new Map<string, Account>(),
+    keys: new Map<string, ApiKey>(),
+    jobs: new Map<string, StoredJob>(),
+    uploads: new Map<string, StoredUpload>(),
+    characters: new Map<string, StoredCharacter>(),
+    /** `account kind key` to the ID of the created item. */
+    idempotency: new Map<string, string>(),
+    /** `account limit` to the times of the counted requests. */
+    windows: new Map<string, number[]>(),
+    /** `account url` to the time when a reference URL was first used. */
+    seenUrls: new Map<string, number>(),
+    outcomes: [] as Outcome[],
+    faults: [] as ArmedFault[],
+    events: [] as DueEvent[],
+    requests: [] as RequestRecord[],
+    deliveries: [] as DeliveryRecord[],
   };
 }
 
