@@ -5,15 +5,15 @@ import { randomId } from '../world/random.js';
 import type { StoredCharacter } from '../world/state.js';
 import type { World } from '../world/world.js';
 import { type Caller, secondsFor } from './accounts.js';
-import { isWideEnough, type RequestFields, ServiceError } from './request.js';
+import { invalidRequest, isWideEnough, type RequestFields, ServiceError } from './request.js';
 import { findUpload } from './uploads.js';
 
 /** Registers a character from an owned image. Throws `upload_not_found` or `character_registration_failed`. */
 export function registerCharacter(world: World, account: string, fields: RequestFields): StoredCharacter {
   const name = fields.text('name')?.trim();
-  if (!name) throw new ServiceError('invalid_request', 'name must be a non-empty string.');
+  if (!name) throw invalidRequest('name must be a non-empty string.');
   const uploadId = fields.text('upload_id');
-  if (!uploadId) throw new ServiceError('invalid_request', 'upload_id must be the ID of one of your image uploads.');
+  if (!uploadId) throw invalidRequest('upload_id must be the ID of one of your image uploads.');
   const upload = findUpload(world, account, uploadId);
   if (upload.readyAt === null) throw new ServiceError('upload_not_found', `The upload ${uploadId} is not complete.`);
   if (upload.uploadType !== 'IMAGE' || !isWideEnough(upload.head)) {

@@ -9,6 +9,7 @@ import type { JobMedia } from '../world/state.js';
 import {
   contentReferences,
   contentText,
+  invalidRequest,
   isPrivateHost,
   type Reference,
   RequestFields,
@@ -67,9 +68,8 @@ export function parseImageCreate(fields: RequestFields): JobSpec {
 export function parseCharacterCreate(fields: RequestFields): JobSpec {
   checkPlainFields(fields, []);
   const mode = fields.text('mode') ?? 'prompt';
-  if (mode !== 'prompt')
-    throw new ServiceError('invalid_request', `mode must be register or prompt, not ${formatValue(mode)}.`);
-  if (!fields.text('name')?.trim()) throw new ServiceError('invalid_request', 'name must be a non-empty string.');
+  if (mode !== 'prompt') throw invalidRequest(`mode must be register or prompt, not ${formatValue(mode)}.`);
+  if (!fields.text('name')?.trim()) throw invalidRequest('name must be a non-empty string.');
   const model = readModel(new RequestFields({}), 'image', DEFAULTS.characterModel);
   const prompt = readPrompt(fields, 'image');
   if (PERSON_MATCH.test(prompt)) {
@@ -97,7 +97,7 @@ export function parseVideoCreate(fields: RequestFields): JobSpec {
   checkKinds(references);
   const picture = references.find(({ role }) => role === 'frame' || role === 'image');
   if (fields.raw('camera_fixed') !== undefined && picture !== undefined) {
-    throw new ServiceError('invalid_request', `camera_fixed cannot be combined with ${picture.field}.`);
+    throw invalidRequest(`camera_fixed cannot be combined with ${picture.field}.`);
   }
   const hasReferences = references.length > 0 || fields.list('character_ids').length > 0;
   const end = personMatchOutcome(prompt, hasReferences);
@@ -149,7 +149,7 @@ function readEditSource(fields: RequestFields, content: readonly Reference[]): R
     throw new ServiceError('video_edit_source_required', 'Send source_video_upload_id, or a public URL as video.');
   }
   if (second === undefined) return source;
-  throw new ServiceError('invalid_request', `An edit has one source: send ${source.field} or ${second.field}.`);
+  throw invalidRequest(`An edit has one source: send ${source.field} or ${second.field}.`);
 }
 
 function imageSpec(
@@ -242,7 +242,7 @@ function readWebhookUrl(fields: RequestFields): string | null {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url?.protocol === 'https:' || (url?.protocol === 'http:' && isPrivateHost(url.hostname))) return text;
   const message = `webhook_url must be an HTTPS URL, or an http URL on a private host, not ${formatValue(text)}.`;
-  throw new ServiceError('invalid_request', message);
+  throw invalidRequest(message);
 }
 
 /** Validates fields without an effect: a flag, a documented value, or a non-empty string. */
@@ -253,7 +253,7 @@ function checkPlainFields(fields: RequestFields, names: readonly string[]): void
       const [value, allowed] = [fields.text(name), DOCUMENTED_VALUES[name]];
       if (value === undefined || (allowed ? allowed.includes(value) : value !== '')) continue;
       const wanted = allowed?.join(', ') ?? 'a non-empty string';
-      throw new ServiceError('invalid_request', `${name} must be ${wanted}, not ${formatValue(value)}.`);
+      throw invalidRequest(`${name} must be ${wanted}, not ${formatValue(value)}.`);
     }
   }
 }
@@ -262,7 +262,7 @@ function readSeed(fields: RequestFields): number | undefined {
   const seed = fields.raw('seed');
   if (seed === undefined) return undefined;
   if (typeof seed === 'number' && Number.isSafeInteger(seed)) return seed;
-  throw new ServiceError('invalid_request', `seed must be an integer, not ${formatValue(seed)}.`);
+  throw invalidRequest(`seed must be an integer, not ${formatValue(seed)}.`);
 }
 
 /**

@@ -33,6 +33,11 @@ export class ServiceError extends Error {
   }
 }
 
+/** Returns the error for a body with a field of the wrong type or value. */
+export function invalidRequest(message: string): ServiceError {
+  return new ServiceError('invalid_request', message);
+}
+
 /** Returns the documented error code of a status, or the sandbox's own. */
 export function codeForStatus(status: number): string {
   if (status >= 500) return status === 503 ? 'dispatch_disabled' : 'internal_error';
@@ -103,11 +108,11 @@ export function readFields(text: string): RequestFields {
     const value: unknown = JSON.parse(text.trim() || '{}');
     if (isFields(value)) return new RequestFields(value);
   } catch {}
-  throw new ServiceError('invalid_request', 'The body must be a JSON object.');
+  throw invalidRequest('The body must be a JSON object.');
 }
 
 function wrongType(name: string, wanted: string, value: unknown): ServiceError {
-  return new ServiceError('invalid_request', `${name} must be ${wanted}, not ${formatValue(value)}.`);
+  return invalidRequest(`${name} must be ${wanted}, not ${formatValue(value)}.`);
 }
 
 export type ReferenceRole = 'frame' | 'image' | 'portrait' | 'clip' | 'audio' | 'source';
@@ -152,7 +157,7 @@ export function referencesIn(fields: RequestFields, role: ReferenceRole, names: 
 function referenceIn(role: ReferenceRole, field: string, value: string): Reference {
   if (!isUploadField(field)) return { role, field, url: publicUrl(field, value) };
   if (value.trim() !== '') return { role, field, uploadId: value };
-  throw new ServiceError('invalid_request', `${field} must contain upload IDs, not an empty string.`);
+  throw invalidRequest(`${field} must contain upload IDs, not an empty string.`);
 }
 
 /** Returns the references in an image create's `references`. */
@@ -161,10 +166,7 @@ export function referenceItems(fields: RequestFields): Reference[] {
   return fields.list(field).map((item): Reference => {
     const part = itemFields(field, item);
     if (part.raw('type') === 'image_url') return { role: 'image', field, url: publicUrl(field, part.text('url')) };
-    throw new ServiceError(
-      'invalid_request',
-      `${field} must contain items of type image_url, not ${formatValue(part.raw('type'))}.`,
-    );
+    throw invalidRequest(`${field} must contain items of type image_url, not ${formatValue(part.raw('type'))}.`);
   });
 }
 
@@ -177,17 +179,11 @@ export function contentReferences(fields: RequestFields): Reference[] {
     const known = Object.hasOwn(CONTENT_ITEMS, type) ? CONTENT_ITEMS[type] : undefined;
     if (known === undefined) {
       const types = Object.keys(CONTENT_ITEMS).join(', ');
-      throw new ServiceError(
-        'invalid_request',
-        `content must contain items of type text, ${types}, not ${formatValue(type)}.`,
-      );
+      throw invalidRequest(`content must contain items of type text, ${types}, not ${formatValue(type)}.`);
     }
     if (part.raw('role') !== known.role) {
       const given = formatValue(part.raw('role'));
-      throw new ServiceError(
-        'invalid_request',
-        `content: an item of type ${type} needs role "${known.role}", not ${given}.`,
-      );
+      throw invalidRequest(`content: an item of type ${type} needs role "${known.role}", not ${given}.`);
     }
     return [{ role: known.as, field, url: publicUrl(field, urlIn(part, type)) }];
   });
@@ -240,7 +236,7 @@ function firstSeen(world: World, account: string, url: string | undefined): numb
 function publicUrl(field: string, given: string | undefined): string {
   const url = given !== undefined && URL.canParse(given) ? new URL(given) : undefined;
   if (given !== undefined && url?.protocol === 'https:' && !isNeverPublic(url.hostname)) return given;
-  throw new ServiceError('invalid_request', `${field} must contain public HTTPS URLs, not ${formatValue(given)}.`);
+  throw invalidRequest(`${field} must contain public HTTPS URLs, not ${formatValue(given)}.`);
 }
 
 function isNeverPublic(hostname: string): boolean {
@@ -266,10 +262,7 @@ function urlIn(part: RequestFields, type: string): string | undefined {
   if (type !== 'video_url') return part.text(type);
   const value = part.raw(type);
   if (isFields(value)) return itemFields('content', value).text('url');
-  throw new ServiceError(
-    'invalid_request',
-    `content: video_url must be an object with url, not ${formatValue(value)}.`,
-  );
+  throw invalidRequest(`content: video_url must be an object with url, not ${formatValue(value)}.`);
 }
 
 /** Returns true if an upload starts like a supported image that is wide enough for a character. */

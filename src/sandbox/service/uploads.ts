@@ -14,16 +14,10 @@ export function createUpload(world: World, account: string, fields: RequestField
   const fileSize = fields.raw('file_size');
   const uploadType = readType(fields.raw('upload_type'));
   if (!/^[\w.+-]+\/[\w.+-]+/.test(mimeType) || !mimeType.toLowerCase().startsWith(`${uploadType.toLowerCase()}/`)) {
-    throw new ServiceError(
-      'upload_invalid',
-      `mime_type ${formatValue(mimeType)} does not match upload_type ${uploadType}.`,
-    );
+    throw invalidUpload(`mime_type ${formatValue(mimeType)} does not match upload_type ${uploadType}.`);
   }
   if (typeof fileSize !== 'number' || !Number.isInteger(fileSize) || fileSize < 1) {
-    throw new ServiceError(
-      'upload_invalid',
-      `file_size must be a whole number of bytes above 0, not ${formatValue(fileSize)}.`,
-    );
+    throw invalidUpload(`file_size must be a whole number of bytes above 0, not ${formatValue(fileSize)}.`);
   }
   checkSize(uploadType, fileSize);
   const upload: StoredUpload = {
@@ -92,7 +86,7 @@ export function completeUpload(world: World, upload: StoredUpload): void {
   if (upload.receivedBytes !== upload.fileSize) {
     const received = upload.receivedBytes === null ? 'no bytes' : `${upload.receivedBytes} bytes`;
     const message = `${upload.id} has received ${received}, but file_size is ${upload.fileSize}.`;
-    throw new ServiceError('upload_invalid', message);
+    throw invalidUpload(message);
   }
   upload.readyAt ??= world.timeline.now();
 }
@@ -125,11 +119,15 @@ function checkSize(type: StoredUpload['uploadType'], size: number): void {
 
 function readType(value: unknown): StoredUpload['uploadType'] {
   if (value === 'IMAGE' || value === 'VIDEO' || value === 'AUDIO') return value;
-  throw new ServiceError('upload_invalid', `upload_type must be IMAGE, VIDEO, or AUDIO, not ${formatValue(value)}.`);
+  throw invalidUpload(`upload_type must be IMAGE, VIDEO, or AUDIO, not ${formatValue(value)}.`);
 }
 
 function requireUploadField(fields: RequestFields, name: string): string {
   const value = fields.raw(name);
   if (typeof value === 'string' && value.trim() !== '') return value;
-  throw new ServiceError('upload_invalid', `${name} must be a non-empty string, not ${formatValue(value)}.`);
+  throw invalidUpload(`${name} must be a non-empty string, not ${formatValue(value)}.`);
+}
+
+function invalidUpload(message: string): ServiceError {
+  return new ServiceError('upload_invalid', message);
 }
