@@ -9,7 +9,7 @@ import { createSandbox, type SandboxOptions } from '../../src/sandbox/index.js';
 import { memoryStoreOn, type Store } from '../../src/store/store.js';
 import { ownBudget } from '../support/own-budget.js';
 import { virtualClock } from '../waiting/virtual-clock.js';
-import { reserverOn } from './reserving.js';
+import { reserverOn } from './reserver.js';
 import { VIDEO } from './service.js';
 
 const DAY_MS = 86_400_000;

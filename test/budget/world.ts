@@ -4,7 +4,7 @@ import { ConnectionError, GenError, RateLimitError } from '../../src/errors/inde
 import { CLOCK, type Clock } from '../../src/runtime/clock.js';
 import { memoryStoreOn, type Store } from '../../src/store/store.js';
 import { settle as turn, virtualClock } from '../waiting/virtual-clock.js';
-import { type Order, reserverOn } from './reserving.js';
+import { type Order, reserverOn } from './reserver.js';
 
 /** The service's response to a create. `late`: the response is lost, and the job is created later. */
 export type Fault = 'none' | 'no price' | 'lost' | 'late' | 'not created' | 'rejected' | 'busy' | 'unsent';
