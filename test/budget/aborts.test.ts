@@ -3,6 +3,7 @@ import type { GenClient } from 'gen-client';
 import { describe, expect, it } from 'vitest';
 import { company, PRICE, resumed, VIDEO } from '../store/company.js';
 import { MODES, pointAt } from '../support/await-points.js';
+import { errorOf } from '../support/rejection.js';
 import { countedSignal, json } from '../transport/support.js';
 import { settle } from '../waiting/virtual-clock.js';
 
@@ -35,6 +36,17 @@ function slowService({ clock, state, jobs }: Company): void {
   };
 }
 
+/** Creates a job that takes 15 s. */
+async function createSlowJob(world: Company, { client }: Open): Promise<void> {
+  slowService(world);
+  await world.clock.until(client.videos.create(VIDEO, { idempotencyKey: KEY, maxRetries: 2 }));
+}
+
+/** Creates a completed job. */
+function createJob({ clock }: Company, { client }: Open): Promise<unknown> {
+  return clock.until(client.videos.create(VIDEO, { idempotencyKey: KEY }));
+}
+
 const PROGRAMS: Readonly<Record<string, Program>> = {
   create: {
     prepare: async (world) => slowService(world),
@@ -46,21 +58,19 @@ const PROGRAMS: Readonly<Record<string, Program>> = {
     run: (client, signal) => client.videos.create(VIDEO, { idempotencyKey: KEY, signal }),
   },
   'create that waits for its budget': {
-    async prepare(world, { client }) {
-      let response = () => {};
-      world.state.respond = () => 'created';
+    async prepare(world) {
+      let respond = () => {};
       const other = world.open();
       other.life.pass = async (what, work) => {
         if (what === 'POST')
           await new Promise<void>((resolve) => {
-            response = resolve;
+            respond = resolve;
           });
         return work();
       };
       void other.client.videos.create(VIDEO);
       for (let turn = 0; turn < 20; turn++) await settle();
-      world.clock.after(4_000, () => response());
-      void client;
+      world.clock.after(4_000, () => respond());
     },
     run: (client, signal) => client.videos.create(VIDEO, { idempotencyKey: KEY, signal }),
   },
@@ -78,10 +88,7 @@ const PROGRAMS: Readonly<Record<string, Program>> = {
       ),
   },
   'createAndWait that resubmits its job': {
-    async prepare({ clock, state, jobs }) {
-      state.outcomes.push({ status: 'failed', errorCode: 'generation_timeout' });
-      void [clock, jobs];
-    },
+    prepare: async ({ state }) => state.outcomes.push({ status: 'failed', errorCode: 'generation_timeout' }),
     run: (client, signal) =>
       client.videos.createAndWait(VIDEO, {
         idempotencyKey: KEY,
@@ -91,34 +98,27 @@ const PROGRAMS: Readonly<Record<string, Program>> = {
       }),
   },
   waitForJob: {
-    async prepare(world, { client }) {
-      slowService(world);
-      await world.clock.until(client.videos.create(VIDEO, { idempotencyKey: KEY, maxRetries: 2 }));
-    },
+    prepare: createSlowJob,
     run: (client, signal) => client.waitForJob('job_1', { signal, pollIntervalMs: 4_000 }),
   },
   watchJob: {
-    async prepare(world, { client }) {
-      slowService(world);
-      await world.clock.until(client.videos.create(VIDEO, { idempotencyKey: KEY, maxRetries: 2 }));
-    },
+    prepare: createSlowJob,
     async run(client, signal) {
       for await (const _ of client.watchJob('job_1', { signal, pollIntervalMs: 4_000 }));
     },
   },
   'jobs.get': {
-    prepare: (world, { client }) => world.clock.until(client.videos.create(VIDEO, { idempotencyKey: KEY })),
+    prepare: createJob,
     run: (client, signal) => client.jobs.get('job_1', { signal }),
   },
   'saveOutput, once the file is stored': {
-    prepare: (world, { client }) => world.clock.until(client.videos.create(VIDEO, { idempotencyKey: KEY })),
+    prepare: createJob,
     run: (client, signal) => client.jobs.storing({ name: 'saveOutput', jobId: 'job_1', signal }, async () => {}),
   },
   waitForJobs: {
-    async prepare(world, { client }) {
-      slowService(world);
-      await world.clock.until(client.videos.create(VIDEO, { idempotencyKey: KEY, maxRetries: 2 }));
-      await world.clock.until(client.videos.create(VIDEO, { idempotencyKey: 'other' }));
+    async prepare(world, process) {
+      await createSlowJob(world, process);
+      await world.clock.until(process.client.videos.create(VIDEO, { idempotencyKey: 'other' }));
     },
     async run(client, signal) {
       for await (const _ of client.waitForJobs(['job_1', 'job_2'], { signal, pollIntervalMs: 4_000 }));
@@ -145,7 +145,7 @@ const PROGRAMS: Readonly<Record<string, Program>> = {
   },
 };
 
-/** Aborts the program at one await, and checks the result. Returns undefined if the program ended before. */
+/** Aborts the program at one await, and checks the result. Returns undefined if the program has fewer awaits. */
 async function abortAt(program: Program, index: number, mode: (typeof MODES)[number]): Promise<string | undefined> {
   const world = company();
   const { clock, jobs, posted, uploads, open, charged } = world;
@@ -160,15 +160,10 @@ async function abortAt(program: Program, index: number, mode: (typeof MODES)[num
   const after = clock.after;
   clock.after = (ms, fire, options) => after(ms, () => point.fire(fire), options);
   process.life.pass = point.pass;
-  let ended: 'resolved' | { readonly error: unknown } | undefined;
-  const run = program.run(process.client, signal).then(
-    () => {
-      ended = 'resolved';
-    },
-    (error: unknown) => {
-      ended = { error };
-    },
-  );
+  let outcome: unknown = 'pending';
+  const run = errorOf(program.run(process.client, signal)).then((error) => {
+    outcome = error;
+  });
   const at = () => `${mode}: ${point.reached ?? 'the end'}`;
   await clock.until(Promise.race([run, point.whenReached]));
   if (!point.reached) return undefined;
@@ -176,8 +171,8 @@ async function abortAt(program: Program, index: number, mode: (typeof MODES)[num
   const postedBefore = posted.includes(KEY);
   for (let turn = 0; turn < 20; turn++) await settle();
   await clock.advance(ABORT_MS);
-  expect(ended, at()).toBeDefined();
-  if (ended !== 'resolved') expect(ended?.error, at()).toBe(REASON);
+  // An abort during the last await can come too late.
+  expect([REASON, undefined], at()).toContain(outcome);
   point.release();
   await run;
   await clock.advance(45_000);

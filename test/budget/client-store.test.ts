@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { createBudget, memoryStore } from '../../src/index.js';
 import { createSandbox } from '../../src/sandbox/index.js';
+import { VIDEO } from './service.js';
 
-const VIDEO = { prompt: 'a fox at dawn', duration: 4 } as const;
 const openSandbox = () => createSandbox({ balanceTokens: 10_000, prices: 10, limits: 'off' });
 
 describe('a budget without its own store', () => {
@@ -16,12 +16,21 @@ describe('a budget without its own store', () => {
     expect((await budget.usage()).spentTokens).toBe(10);
   });
 
-  test('uses the scope "default" if none is set, so its count survives a restart', async () => {
+  test('without a scope shares one sum with all others, whether set by call, client, or withOptions (U1)', async () => {
     const sandbox = openSandbox();
     const store = memoryStore();
-    const run = () => sandbox.client({ store, budget: createBudget({ maxTokens: 15 }), maxRetries: 0 });
-    await run().videos.create(VIDEO);
-    await expect(run().videos.create(VIDEO)).rejects.toMatchObject({ code: 'budget_exceeded', scope: 'default' });
+    const unscoped = () => createBudget({ maxTokens: 25 });
+    const client = sandbox.client({ store, maxRetries: 0 });
+    const restarted = () => sandbox.client({ store, maxRetries: 0, budget: unscoped() });
+    const creates = [
+      () => client.videos.create(VIDEO, { budget: unscoped() }),
+      () => client.withOptions({ budget: unscoped() }).videos.create(VIDEO),
+      () => restarted().videos.create(VIDEO),
+    ];
+    await creates[0]?.();
+    await creates[1]?.();
+    for (const create of creates)
+      await expect(create()).rejects.toMatchObject({ code: 'budget_exceeded', scope: 'default' });
   });
 
   test("uses the client's store even if passed to a call", async () => {

@@ -44,7 +44,7 @@ const FINDERS: Readonly<Record<string, readonly string[]>> = {
   'f5-refusal-under-200-is-success': testOf('test/field/calls/responses.test.ts'),
   'h1-lapsed-process-spends-its-share': testOf('test/budget/outages.test.ts'),
   'n4-running-jobs-count-as-spent': testOf('test/rules/ledger.test.ts'),
-  'u1-budget-counts-alone': testOf('test/budget/default-scope.test.ts'),
+  'u1-budget-counts-alone': testOf('test/budget/client-store.test.ts'),
   'told-before-the-create': testOf('test/budget/interactions.test.ts'),
   'told-before-the-program': testOf('test/budget/interactions.test.ts'),
   'f0-code-alone-proves-unsent': testOf('test/field/calls/socket-errors.test.ts'),
