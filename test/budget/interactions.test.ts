@@ -1,6 +1,6 @@
-// Combinations: two budgets, two processes, a budget with resume, and a hanging store.
+// Interactions: two budgets, two processes, a budget with resume, and a store that hangs.
 import { GenClient } from 'gen-client';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { createStore } from '../../src/ledger/stores.js';
 import type { Store } from '../../src/store/store.js';
 import { company, openKeys, PRICE, resumed, VIDEO } from '../store/company.js';
@@ -40,52 +40,47 @@ describe('two budgets of one call', () => {
     const waiting = client.videos.create(VIDEO, { budget: full });
     await clock.advance(10);
     await clock.until(client.videos.create(VIDEO, { budget: other }));
-    for (const response of responses) response();
+    for (const respond of responses) respond();
     await clock.until(Promise.all([first, waiting]));
   });
 });
 
-describe('two processes with one store', () => {
-  it("don't affect creates in flight, neither each other's nor their own", async () => {
-    let response = () => {};
-    const answered = new Promise<void>((resolve) => {
-      response = resolve;
-    });
-    const { clock, open, posted } = company();
-    const one = open();
-    const slow = one.client.withOptions({ fetch: (url, init) => answered.then(() => one.fetch(url, init)) });
-    const call = slow.videos.createAndWait(VIDEO, { idempotencyKey: 'order-1' });
-    await clock.advance(10);
-    for (const { client } of [open(), one])
-      expect(await clock.until(resumed(client))).toEqual({ keys: [], errors: [] });
-    response();
-    await clock.until(call);
-    expect(posted).toEqual(['order-1']);
+it('resume() affects no creates in flight, neither of its own process nor of another one', async () => {
+  let respond = () => {};
+  const responded = new Promise<void>((resolve) => {
+    respond = resolve;
   });
+  const { clock, open, posted } = company();
+  const one = open();
+  const slow = one.client.withOptions({ fetch: (url, init) => responded.then(() => one.fetch(url, init)) });
+  const call = slow.videos.createAndWait(VIDEO, { idempotencyKey: 'order-1' });
+  await clock.advance(10);
+  for (const { client } of [open(), one]) expect(await clock.until(resumed(client))).toEqual({ keys: [], errors: [] });
+  respond();
+  await clock.until(call);
+  expect(posted).toEqual(['order-1']);
 });
 
-describe('a create of unknown price whose process has crashed', () => {
-  it('is retried with its key immediately, even while another create waits for its price', async () => {
-    const { clock, open, state } = company();
-    const one = open();
-    state.respond = () => 'never';
-    one.client.videos.create(VIDEO, { idempotencyKey: 'order-1' }).catch(() => {});
-    await clock.advance(10);
-    one.life.isDead = true;
-    state.respond = () => 'created';
-    const { client, budget } = open();
-    const startMs = clock.now();
-    const waiting = client.videos.create(VIDEO);
-    const again = client.videos.create(VIDEO, { idempotencyKey: 'order-1' });
-    // The clock jumps to its next timer, so finish all work that needs none first.
-    for (let turn = 0; turn < 20; turn++) await settle();
-    await clock.until(Promise.all([waiting, again]));
-    expect(clock.now() - startMs).toBeLessThan(2_000);
-    expect(await budget.usage()).toMatchObject({ spentTokens: 2 * PRICE, reservedTokens: 0 });
-  });
+it("a crashed process's create is retried with its key immediately, even while another one waits for its price", async () => {
+  const { clock, open, state } = company();
+  const one = open();
+  state.respond = () => 'never';
+  one.client.videos.create(VIDEO, { idempotencyKey: 'order-1' }).catch(() => {});
+  await clock.advance(10);
+  one.life.isDead = true;
+  state.respond = () => 'created';
+  const { client, budget } = open();
+  const startMs = clock.now();
+  const waiting = client.videos.create(VIDEO);
+  const again = client.videos.create(VIDEO, { idempotencyKey: 'order-1' });
+  // The clock jumps to its next timer, so finish all work that needs none first.
+  for (let turn = 0; turn < 20; turn++) await settle();
+  await clock.until(Promise.all([waiting, again]));
+  expect(clock.now() - startMs).toBeLessThan(2_000);
+  expect(await budget.usage()).toMatchObject({ spentTokens: 2 * PRICE, reservedTokens: 0 });
 });
 
-it('a failure counts as delivered only after its call rejects, so a crash in between delivers it again', async () => {
+it('a failure counts as delivered only after its call rejects, so a crash before that delivers it again', async () => {
   const { clock, open, state } = company();
   state.outcomes = [failure];
   const one = open();
@@ -93,9 +88,9 @@ it('a failure counts as delivered only after its call rejects, so a crash in bet
   let writes = 0;
   const store: Store = {
     ...one.store,
-    write: (...given) => {
+    write: (...args) => {
       writes += Number(isReported);
-      return one.store.write(...given);
+      return one.store.write(...args);
     },
   };
   const client = one.client.withOptions({ store });
@@ -110,7 +105,7 @@ it('a failure counts as delivered only after its call rejects, so a crash in bet
 
 it.each([1_000, 3_000, 6_000, 12_000, 25_000])(
   "writes that failed for %i ms are replayed in order: a job's price, then its refund",
-  async (awayMs) => {
+  async (outageMs) => {
     let isDisconnected = false;
     const { clock, open, state } = company();
     state.outcomes = [failure];
@@ -121,13 +116,13 @@ it.each([1_000, 3_000, 6_000, 12_000, 25_000])(
     const { client, store } = open();
     const failing: Store = {
       ...store,
-      read: (...given) => (isDisconnected ? Promise.reject(new Error('away')) : store.read(...given)),
+      read: (...args) => (isDisconnected ? Promise.reject(new Error('disconnected')) : store.read(...args)),
     };
     const budget = budgetIn(failing, 'team', 100);
     const spender = client.withOptions({ store: failing, budget });
     const { job } = await clock.until(spender.videos.create(VIDEO));
     await clock.until(spender.jobs.get(job.id));
-    await clock.advance(awayMs);
+    await clock.advance(outageMs);
     isDisconnected = false;
     await clock.advance(20_000);
     expect(await clock.until(budget.usage())).toMatchObject({ spentTokens: 0, reservedTokens: 0 });
@@ -137,21 +132,15 @@ it.each([1_000, 3_000, 6_000, 12_000, 25_000])(
 it('concurrent creates share their transactions', async () => {
   const { clock, open, jobs } = company();
   const { client, store } = open();
-  let requested = 0;
-  const counted: Store = {
-    ...store,
-    read: (...given) => {
-      requested += 1;
-      return store.read(...given);
-    },
-  };
+  const read = vi.fn(store.read);
+  const counted: Store = { ...store, read };
   const budget = ownBudget({ maxTokens: 1e6, scope: 'crowd', store: counted, unknownPrice: () => PRICE });
   const crowd = client.withOptions({ store: counted, budget });
   await clock.until(crowd.videos.create(VIDEO));
-  requested = 0;
+  read.mockClear();
   await clock.until(Promise.all(Array.from({ length: 200 }, () => crowd.videos.create(VIDEO))));
   expect(jobs.size).toBe(201);
-  expect(requested).toBeLessThan(60);
+  expect(read.mock.calls.length).toBeLessThan(60);
 });
 
 it('a store that hangs after a response delays the call by two seconds in total (real time)', async () => {
@@ -159,8 +148,8 @@ it('a store that hangs after a response delays the call by two seconds in total 
   const { open, state } = company();
   const { store, fetch } = open();
   const hanging = createStore({
-    read: (...given) => (hangs ? new Promise(() => {}) : store.read(...given)),
-    write: (...given) => (hangs ? new Promise(() => {}) : store.write(...given)),
+    read: (...args) => (hangs ? new Promise(() => {}) : store.read(...args)),
+    write: (...args) => (hangs ? new Promise(() => {}) : store.write(...args)),
   });
   state.respond = () => {
     hangs = true;
@@ -188,7 +177,7 @@ it('a brief store outage rejects none of the creates that wait for a budget', as
   expect(jobs.size).toBe(61);
 });
 
-it("resume times out even if the store doesn't respond", async () => {
+it("resume() times out even if the store doesn't respond", async () => {
   const { clock, open } = company();
   const { client, life } = open();
   life.isDead = true;

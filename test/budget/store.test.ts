@@ -1,27 +1,32 @@
-// A budget with a hanging, failing, or slow store, and its number of store requests.
+// A budget whose store hangs, fails, or is slow, and its number of store requests.
 import { describe, expect, test } from 'vitest';
 import { ConnectionError, createBudget, GenError } from '../../src/index.js';
 import { createStore, memoryStore } from '../../src/ledger/stores.js';
 import { errorOf } from '../support/rejection.js';
-import { rejection } from '../transport/support.js';
-import { clientWithBudget, openService, VIDEO } from './service.js';
+import { never } from '../transport/support.js';
+import { clientWithBudget, openService, type ServiceOptions, VIDEO } from './service.js';
 
-/** Creates a store that can hold its calls, and counts them. */
+/** Creates a store that can hang, and counts its requests. */
 function openHeldStore() {
-  const kept = memoryStore();
-  const never = new Promise<never>(() => {});
+  const memory = memoryStore();
   const held = { hangs: 'nothing' as 'nothing' | 'reads' | 'writes', calls: 0 };
-  const shared = createStore({
+  const store = createStore({
     read(...args) {
       held.calls += 1;
-      return held.hangs === 'reads' ? never : kept.read(...args);
+      return held.hangs === 'reads' ? never() : memory.read(...args);
     },
     write(...args) {
       held.calls += 1;
-      return held.hangs === 'writes' ? never : kept.write(...args);
+      return held.hangs === 'writes' ? never() : memory.write(...args);
     },
   });
-  return { held, store: shared };
+  return { held, store };
+}
+
+function openClient(options: ServiceOptions = {}, maxTokens = 100) {
+  const { held, store } = openHeldStore();
+  const service = openService(options);
+  return { held, service, ...clientWithBudget(service, { maxTokens, store }) };
 }
 
 /** Generous for busy machines. Other tests measure the two seconds on a manual clock. */
@@ -35,9 +40,7 @@ async function timed(call: Promise<unknown>): Promise<{ readonly ms: number; rea
 
 describe.each(['reads', 'writes'] as const)('a store whose %s hang', (hangs) => {
   test("doesn't delay an abort, and sends nothing", async () => {
-    const { held, store: shared } = openHeldStore();
-    const service = openService();
-    const { client } = clientWithBudget(service, { maxTokens: 100, store: shared });
+    const { held, service, client } = openClient();
     held.hangs = hangs;
     const { ms, error } = await timed(client.videos.create(VIDEO, { signal: AbortSignal.timeout(200) }));
     expect(error).toMatchObject({ name: 'TimeoutError' });
@@ -46,8 +49,7 @@ describe.each(['reads', 'writes'] as const)('a store whose %s hang', (hangs) => 
   });
 
   test("doesn't delay a timeout, and the error states that nothing was sent", async () => {
-    const { held, store: shared } = openHeldStore();
-    const { client } = clientWithBudget(openService(), { maxTokens: 100, store: shared });
+    const { held, client } = openClient();
     held.hangs = hangs;
     const { ms, error } = await timed(client.videos.create(VIDEO, { timeoutMs: 200 }));
     expect(ConnectionError.isInstance(error)).toBe(true);
@@ -59,16 +61,14 @@ describe.each(['reads', 'writes'] as const)('a store whose %s hang', (hangs) => 
   });
 
   test("delays a paid create's response only briefly, and records it later", async () => {
-    const { held, store: shared } = openHeldStore();
-    const service = openService();
-    const { client, budget } = clientWithBudget(service, { maxTokens: 100, store: shared });
-    const going = client.withOptions({
+    const { held, service, client, budget } = openClient();
+    const hanging = client.withOptions({
       fetch(input, init) {
         held.hangs = hangs;
         return service.fetch(input, init);
       },
     });
-    const { ms, error } = await timed(going.videos.create(VIDEO));
+    const { ms, error } = await timed(hanging.videos.create(VIDEO));
     expect(error).toBeUndefined();
     expect(ms).toBeLessThan(SOON_MS);
     held.hangs = 'nothing';
@@ -76,9 +76,7 @@ describe.each(['reads', 'writes'] as const)('a store whose %s hang', (hangs) => 
   });
 
   test("delays a failed job's poll only briefly", async () => {
-    const { held, store: shared } = openHeldStore();
-    const service = openService({ polledFields: () => ({ status: 'failed' }) });
-    const { client, budget } = clientWithBudget(service, { maxTokens: 100, store: shared });
+    const { held, client, budget } = openClient({ polledFields: () => ({ status: 'failed' }) });
     const { job } = await client.videos.create(VIDEO);
     held.hangs = hangs;
     const { ms, error } = await timed(client.jobs.get(job.id));
@@ -89,22 +87,19 @@ describe.each(['reads', 'writes'] as const)('a store whose %s hang', (hangs) => 
   });
 });
 
-test("the caller receives the store's configuration errors", async () => {
+test("a create rejects with the store's configuration error", async () => {
   const misconfigured = () => Promise.reject(new GenError('The user of Redis may not use EVAL. Allow +eval.'));
   const { client } = clientWithBudget(openService(), {
     maxTokens: 100,
     store: createStore({ read: misconfigured, write: misconfigured }),
   });
-  const error = await rejection(client.videos.create(VIDEO));
-  expect(error).toMatchObject({ message: 'The user of Redis may not use EVAL. Allow +eval.' });
+  await expect(client.videos.create(VIDEO)).rejects.toThrow('The user of Redis may not use EVAL. Allow +eval.');
 });
 
 describe('creates that wait for a budget', () => {
   test('are served in order, poll the store at most twice a second together, and leave immediately when aborted', async () => {
-    const { held, store: shared } = openHeldStore();
     const responses: (() => void)[] = [];
-    const service = openService();
-    const { client, budget } = clientWithBudget(service, { maxTokens: 10_000, store: shared });
+    const { held, service, client, budget } = openClient({}, 10_000);
     const slow = client.withOptions({
       fetch: async (input, init) => {
         await new Promise<void>((resolve) => responses.push(resolve));
@@ -126,14 +121,10 @@ describe('creates that wait for a budget', () => {
     const before = held.calls;
     await new Promise((resolve) => setTimeout(resolve, 4_000));
     expect(held.calls - before).toBeLessThanOrEqual(8);
-    const { ms } = await timed(
-      (async () => {
-        controller.abort();
-        await Promise.all(waiting.filter((_, number) => number % 10 === 0));
-      })(),
-    );
+    controller.abort();
+    const { ms } = await timed(Promise.all(waiting.filter((_, number) => number % 10 === 0)));
     expect(ms).toBeLessThan(SOON_MS);
-    for (const response of responses) response();
+    for (const respond of responses) respond();
     await first;
     await Promise.all(waiting);
     expect(order).toHaveLength(450);
@@ -142,14 +133,16 @@ describe('creates that wait for a budget', () => {
   });
 
   test('share one queue even if their budgets are created for each request', async () => {
-    const { held, store: shared } = openHeldStore();
-    const service = openService();
-    const tenant = () => createBudget({ maxTokens: 1_000, scope: 'tenant-7', store: shared });
-    const { client } = clientWithBudget(service, { maxTokens: 1_000 });
-    const own = client.withOptions({ budget: undefined, fetch: () => new Promise<Response>(() => {}) });
-    own.videos.create(VIDEO, { budget: tenant() }).catch(() => {});
+    const { held, store } = openHeldStore();
+    const { client } = clientWithBudget(openService(), { maxTokens: 1_000 });
+    const slow = client.withOptions({ budget: undefined, fetch: never });
+    const create = () => {
+      const budget = createBudget({ maxTokens: 1_000, scope: 'tenant-7', store });
+      slow.videos.create(VIDEO, { budget }).catch(() => {});
+    };
+    create();
     await expect.poll(() => held.calls).toBe(4);
-    for (let count = 0; count < 100; count++) own.videos.create(VIDEO, { budget: tenant() }).catch(() => {});
+    for (let count = 0; count < 100; count++) create();
     await new Promise((resolve) => setTimeout(resolve, 50));
     const before = held.calls;
     await new Promise((resolve) => setTimeout(resolve, 2_000));
