@@ -10,15 +10,15 @@ const creates = { method: 'POST', path: '/v1/videos' };
 let sandbox: ReturnType<typeof createSandbox>;
 let budget: Budget;
 
-/** Makes the service delete the upload of an earlier call, and repeat its rejection of the first key. */
+/** Uploads the file, and makes the service delete the upload and repeat its rejection of the first key. */
 beforeEach(async () => {
   sandbox = createSandbox({ balanceTokens: 1e6, limits: 'off', review: 'instant' });
   budget = ownBudget({ maxTokens: 100_000 });
   await sandbox.client().videos.create(params);
-  forgetUpload();
+  deleteUpload();
 });
 
-const forgetUpload = () =>
+const deleteUpload = () =>
   sandbox.faults.add({ match: creates, status: 404, code: 'reference_upload_not_found', times: 2 });
 
 const client = () => sandbox.client({ budget, maxRetries: 0 });
@@ -35,16 +35,16 @@ describe('a create sent with a derived key because the service deleted its uploa
     ['a short key', 'order-1'],
     ['the longest key', 'k'.repeat(255)],
   ])('whose response was lost: %s', (_, key) => {
-    let named = '';
+    let errorKey = '';
 
     beforeEach(async () => {
       sandbox.faults.add({ match: creates, commitThenDrop: true, times: 1 });
-      named = await failedKey(key);
-      expect([named.slice(-3), (await budget.usage()).unresolved.length]).toEqual([':f1', 1]);
+      errorKey = await failedKey(key);
+      expect([errorKey.slice(-3), (await budget.usage()).unresolved.length]).toEqual([':f1', 1]);
     });
 
     it('is released by the key in its error', async () => {
-      await budget.release(named);
+      await budget.release(errorKey);
       expect(await budget.usage()).toMatchObject({ unresolved: [], reservedTokens: 0, spentTokens: 0 });
     });
 
@@ -56,10 +56,10 @@ describe('a create sent with a derived key because the service deleted its uploa
 
   it('settles and counts once if it is retried with the key in its error', async () => {
     sandbox.faults.add({ match: creates, commitThenDrop: true, times: 1 });
-    const named = await failedKey('order-1');
-    const { quoted_token_cost: spentTokens } = await create(named);
+    const errorKey = await failedKey('order-1');
+    const { quoted_token_cost: spentTokens } = await create(errorKey);
     expect(await budget.usage()).toMatchObject({ unresolved: [], reservedTokens: 0, spentTokens });
-    forgetUpload();
+    deleteUpload();
     await create('order-1');
     expect(await budget.usage()).toMatchObject({ unresolved: [], spentTokens });
     expect(sandbox.jobs).toHaveLength(2);

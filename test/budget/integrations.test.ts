@@ -3,33 +3,26 @@ import { experimental_generateVideo as generateVideo } from 'ai';
 import { expect, test } from 'vitest';
 import { createGen } from '../../src/adapters/ai-sdk/index.js';
 import { createActivities, type DurableEngine, generate } from '../../src/adapters/durable/index.js';
-import { BudgetExceededError, GenClient } from '../../src/index.js';
+import { BudgetExceededError } from '../../src/index.js';
 import { createSandbox } from '../../src/sandbox/index.js';
 import { ownBudget } from '../support/own-budget.js';
-
-const PARAMS = { prompt: 'a fox at dawn', duration: 4 } as const;
+import { errorOf } from '../support/rejection.js';
+import { VIDEO } from './service.js';
 
 function spender() {
   const sandbox = createSandbox({ prices: 10, jobDurationMs: 0, limits: 'off' });
-  const { apiKey, baseUrl, fetch } = sandbox;
   const budget = ownBudget({ maxTokens: 25 });
-  return { sandbox, budget, client: new GenClient({ apiKey, baseUrl, fetch, budget, rateLimit: 'off' }) };
+  return { sandbox, budget, client: sandbox.client({ budget, rateLimit: 'off' }) };
 }
 
 test("an AI SDK model that would exceed the budget rejects with the budget's error", async () => {
   const { sandbox, client } = spender();
   const model = createGen({ client }).video('svc-video-fast');
-  const make = () =>
-    generateVideo({
-      model,
-      prompt: 'a fox',
-      duration: 4,
-      maxRetries: 0,
-      providerOptions: { gen: { pollIntervalMs: 5 } },
-    });
-  await make();
-  await make();
-  const error: unknown = await make().catch((thrown: unknown) => thrown);
+  const providerOptions = { gen: { pollIntervalMs: 5 } };
+  const generateOne = () => generateVideo({ model, prompt: 'a fox', duration: 4, maxRetries: 0, providerOptions });
+  await generateOne();
+  await generateOne();
+  const error = await errorOf(generateOne());
   const causes = [error, error instanceof Error ? error.cause : undefined];
   expect(causes.some((thrown) => BudgetExceededError.isInstance(thrown))).toBe(true);
   expect(sandbox.jobs).toHaveLength(2);
@@ -45,7 +38,7 @@ test('a durable run that would exceed the budget fails permanently, and a repeat
       throw Object.assign(new Error(error.message), error);
     },
   };
-  const run = (key: string) => generate(engine, { call: 'videos', params: PARAMS, key });
+  const run = (key: string) => generate(engine, { call: 'videos', params: VIDEO, key });
   await run('order-1');
   await run('order-1');
   await run('order-2');

@@ -4,7 +4,7 @@ import { createBudget, GenClient, memoryStore } from '../../src/index.js';
 import { ledgerOf } from '../../src/ledger/ledger.js';
 import { systemClock } from '../../src/runtime/clock.js';
 
-/** Returns a client with a budget, whose jobs have this status, and the keys stored for the budget. */
+/** Opens a client with a budget whose jobs have this status, and tracks the keys in its store. */
 function openProgram(status: 'processing' | 'completed') {
   const keys = new Set<string>();
   const store = memoryStore();

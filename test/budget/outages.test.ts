@@ -1,4 +1,4 @@
-// The ledger after outages, aborts, and disconnections.
+// A budget's ledger during and after outages, aborts, and disconnections.
 import type { GenClient } from 'gen-client';
 import { expect, it, vi } from 'vitest';
 import { ledgerOf } from '../../src/ledger/ledger.js';
@@ -25,7 +25,7 @@ async function turns(): Promise<void> {
   for (let turn = 0; turn < 60; turn++) await settle();
 }
 
-it('records the outcomes of 600 jobs even though the store was unavailable for 20 s', async () => {
+it('records the outcomes of 600 jobs after a store outage of 20 s', async () => {
   const { clock, jobs, posted, state, open, charged } = company();
   const { client, budget, life } = open({ budget: { maxTokens: 1e6, ...priced } });
   await clock.until(client.videos.create(VIDEO));
@@ -61,7 +61,7 @@ it.each([
   ['a server', false],
   ['Workers', true],
 ])(
-  'the end of a job that is reported 1,000 times in an outage is one pending write (%s)',
+  'writes the outcome of a job once after an outage in which it was polled 1,000 times (%s)',
   async (_, perRequest) => {
     const { clock, open, jobs } = company({ perRequest });
     const { client, budget, life } = open({ budget: priced });
@@ -84,7 +84,7 @@ it.each([
   30_000,
 );
 
-it('retains the latest 10,000 ends of jobs in an outage, and all other writes', async () => {
+it('retains all creates and the latest 10,000 outcomes in an outage', async () => {
   const { clock, open } = company();
   const { store, life } = open();
   const ledger = ledgerOf(store, clock);
@@ -92,8 +92,8 @@ it('retains the latest 10,000 ends of jobs in an outage, and all other writes', 
   life.isDisconnected = true;
   const record = (what: string, name?: string) => ledger.record(() => void written.add(what), [], name).catch(() => {});
   void record('create');
-  for (let job = 0; job < 10_100; job++) void record(`end ${job}`, `end ${job}`);
-  // Each step has a time limit on the clock, and yields in real time.
+  for (let job = 0; job < 10_100; job++) void record(`outcome ${job}`, `outcome ${job}`);
+  // Each step has a timeout on the clock, and yields in real time.
   for (let step = 0; step < 200; step++) {
     await clock.advance(3_000);
     await nextTurn();
@@ -103,10 +103,10 @@ it('retains the latest 10,000 ends of jobs in an outage, and all other writes', 
   await clock.advance(15_000);
   await record('done');
   expect(written.size).toBe(10_002);
-  expect([...written].slice(0, 2)).toEqual(['create', 'end 100']);
+  expect([...written].slice(0, 2)).toEqual(['create', 'outcome 100']);
 });
 
-it('a create reserves again before it is sent if its process was disconnected for 30 s', async () => {
+it('a create reserves again before it is sent if its process was disconnected for over 30 s', async () => {
   const { clock, open, posted } = company();
   const budget = { maxTokens: 15, ...priced };
   const slow = open({ budget, ...slowLimits });
@@ -171,7 +171,7 @@ it('a create that waits for its rate limit reserves only its price', async () =>
   await clock.until(waiting);
 });
 
-it('reports a wait for a budget', async () => {
+it('onWait reports a wait for a budget', async () => {
   const { clock, state, open } = company();
   const waits: unknown[] = [];
   const { client } = open({ hooks: { onWait: ({ reason }) => void waits.push(reason) } });
@@ -189,9 +189,8 @@ it('a resume() that times out releases what it has claimed', async () => {
   for (const idempotencyKey of ['a', 'b', 'c']) await clock.until(old.client.videos.create(VIDEO, { idempotencyKey }));
   const [slow, other] = [open(), open()];
   slow.life.delayMs = 400;
-  const ended = resumeWith(slow.client, { timeoutMs: 1_000 });
-  await clock.until(ended);
-  expect(await ended).not.toHaveLength(3);
+  const keys = await clock.until(resumeWith(slow.client, { timeoutMs: 1_000 }));
+  expect(keys.length).toBeLessThan(3);
   slow.life.delayMs = 0;
   // The process and its lease stay alive.
   state.respond = () => 'never';
@@ -210,11 +209,11 @@ it.each(['fails', 'hangs'] as const)('an abort ends resume() immediately while t
   const { client, life } = open();
   const stop = new AbortController();
   let yielded = 0;
-  const away = () => {
+  const disrupt = () => {
     yielded += 1;
     Object.assign(life, how === 'fails' ? { isDisconnected: true } : { isDead: true });
   };
-  const loop = outcomeOf(resumeWith(client, { signal: stop.signal }, away));
+  const loop = outcomeOf(resumeWith(client, { signal: stop.signal }, disrupt));
   while (yielded === 0) await clock.advance(100);
   await turns();
   expect([yielded, loop.now]).toEqual([1, 'pending']);
@@ -223,26 +222,7 @@ it.each(['fails', 'hangs'] as const)('an abort ends resume() immediately while t
   expect(loop.now).not.toBe('pending');
 });
 
-it.each(['create', 'createAndWait'] as const)('an abort ends %s immediately while the store hangs', async (method) => {
-  const { clock, state, open } = company();
-  const { client, life } = open({ budget: priced });
-  state.respond = () => {
-    life.isDead = true;
-    return 'never';
-  };
-  const stop = new AbortController();
-  const { signal } = stop;
-  const { videos } = client;
-  const made = method === 'create' ? videos.create(VIDEO, { signal }) : videos.createAndWait(VIDEO, { signal });
-  const call = outcomeOf(made);
-  await clock.advance(100);
-  expect([life.isDead, call.now]).toEqual([true, 'pending']);
-  stop.abort();
-  await turns();
-  expect(call.now).toBe('AbortError');
-});
-
-it('a file stored by another process ends the entry, even if nobody polled the job', async () => {
+it('a file stored by another process completes the create, even if nobody polled the job', async () => {
   const { clock, state, open } = company();
   const [first, second] = [open(), open()];
   state.outcomes = [{ status: 'processing' }];

@@ -1,14 +1,12 @@
 // Runs every recipe of examples/budgets on the sandbox and a real Redis.
 
 import { readdirSync, readFileSync } from 'node:fs';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { createSandbox, type Sandbox } from '../../src/sandbox/index.js';
 import { startRedis, whyNoRedis } from '../redis/real-redis.js';
 import { ROOT } from '../support/build.js';
-import { PATIENCE_MS } from '../support/patience.js';
+import { httpServer } from '../transport/support.js';
 
 const VIDEO = { prompt: 'a fox', duration: 5 } as const;
 const closing: (() => Promise<unknown>)[] = [];
@@ -28,16 +26,15 @@ afterEach(async () => {
 
 test('low-balance-alert alerts the channel once', async () => {
   const alerts: string[] = [];
-  const channel = createServer((request, response) => {
-    request.on('data', (text) => alerts.push(String(text)));
-    request.on('end', () => response.end());
+  const channel = await httpServer((_, response, body) => {
+    alerts.push(body);
+    response.end();
   });
-  await new Promise<void>((resolve) => channel.listen(0, '127.0.0.1', resolve));
-  closing.push(() => new Promise((resolve) => channel.close(resolve)));
-  vi.stubEnv('ALERT_URL', `http://127.0.0.1:${(channel.address() as AddressInfo).port}`);
+  closing.push(channel.close);
+  vi.stubEnv('ALERT_URL', channel.url);
   const { client } = await import('../../examples/budgets/low-balance-alert.js');
   for (let count = 0; count < 3; count++) await client.videos.create(VIDEO);
-  await vi.waitFor(() => expect(alerts).toEqual(['{"text":"Only 170 tokens are left."}']), PATIENCE_MS);
+  await expect.poll(() => alerts).toEqual(['{"text":"Only 170 tokens are left."}']);
 });
 
 test.skipIf(whyNoRedis())("tenant-budgets: a tenant can't spend another tenant's tokens", async () => {

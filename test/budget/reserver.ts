@@ -9,7 +9,7 @@ import { keysOf } from '../../src/rules/ledger-transaction.js';
 import type { Clock } from '../../src/runtime/clock.js';
 import type { Store } from '../../src/store/store.js';
 
-/** A create's request. */
+/** Parameters of a create's reservation. */
 export interface Order {
   readonly idempotencyKey: string;
   readonly priceClass?: string;
@@ -74,8 +74,7 @@ export function reserverOn(store: Store, clock: Clock, terms: BudgetTerms) {
     async charged(jobId: string, chargedTokens: number) {
       await ledger.record((tx) => {
         const id = tx.jobEntry(jobId);
-        const status = chargedTokens === 0 ? 'failed' : 'completed';
-        if (id !== undefined) endCreate(tx, { id, jobId, status, chargedTokens });
+        if (id !== undefined) endCreate(tx, { id, jobId, status: 'completed', chargedTokens });
       });
     },
   };

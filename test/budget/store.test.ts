@@ -9,15 +9,16 @@ import { clientWithBudget, openService, type ServiceOptions, VIDEO } from './ser
 /** Creates a store that can hang, and counts its requests. */
 function openHeldStore() {
   const memory = memoryStore();
+  const hang = () => new Promise<never>(() => {});
   const held = { hangs: 'nothing' as 'nothing' | 'reads' | 'writes', calls: 0 };
   const store = createStore({
     read(...args) {
       held.calls += 1;
-      return held.hangs === 'reads' ? never() : memory.read(...args);
+      return held.hangs === 'reads' ? hang() : memory.read(...args);
     },
     write(...args) {
       held.calls += 1;
-      return held.hangs === 'writes' ? never() : memory.write(...args);
+      return held.hangs === 'writes' ? hang() : memory.write(...args);
     },
   });
   return { held, store };

@@ -3,7 +3,7 @@
 import { ConnectionError, GenError, RateLimitError } from '../../src/errors/index.js';
 import { CLOCK, type Clock } from '../../src/runtime/clock.js';
 import { memoryStoreOn, type Store } from '../../src/store/store.js';
-import { settle as turn, virtualClock } from '../waiting/virtual-clock.js';
+import { settle, virtualClock } from '../waiting/virtual-clock.js';
 import { type Order, reserverOn } from './reserver.js';
 
 /** The service's response to a create. `late`: the response is lost, and the job is created later. */
@@ -25,7 +25,7 @@ export type WorldEvent =
   | { readonly type: 'jump'; readonly share: number }
   | { readonly type: 'kill'; readonly process: number }
   | { readonly type: 'outage'; readonly process: number; readonly fault: 'reads' | 'writes' | 'lost writes' | 'none' }
-  | { readonly type: 'read job'; readonly process: number; readonly job: number; readonly isUncharged: boolean };
+  | { readonly type: 'poll'; readonly process: number; readonly job: number };
 
 export interface WorldOptions {
   readonly maxTokens: number;
@@ -76,7 +76,7 @@ export async function runWorld(
     periodNow();
     if (event.type === 'advance') await clock.advance(event.ms);
     else if (event.type === 'jump') {
-      // A create in flight may count as lost and is discarded after the next period.
+      // A longer jump would discard creates in flight, which count as lost until the end of the next period.
       const ms = event.share * PERIOD_MS[options.per];
       if (jumpedMs + ms > 0.9 * PERIOD_MS[options.per]) continue;
       jumpedMs += Math.max(0, ms);
@@ -91,10 +91,10 @@ export async function runWorld(
       } else if (event.type === 'create') void create(process, event);
       else {
         const job = [...jobs.values()][event.job % Math.max(1, jobs.size)];
-        if (job) void process.spender.charged(job.id, event.isUncharged ? 0 : job.tokens).catch(() => {});
+        if (job) void process.spender.charged(job.id, job.tokens).catch(() => {});
       }
     }
-    await turn();
+    await settle();
     periodNow();
   }
   await clock.advance(120_000);

@@ -32,7 +32,7 @@ const FINDERS: Readonly<Record<string, readonly string[]>> = {
   'c3-writes-dropped-in-an-outage': testOf('test/budget/outages.test.ts'),
   'c4-resume-keeps-what-it-claimed': testOf('test/budget/outages.test.ts'),
   'c6-resume-waits-for-its-writes': testOf('test/budget/outages.test.ts'),
-  'c7-abort-waits-for-the-store': testOf('test/budget/outages.test.ts'),
+  'c7-abort-waits-for-the-store': testOf('test/budget/aborts.test.ts'),
   'c9-stored-file-waits-for-a-charge': testOf('test/budget/outages.test.ts'),
   'c10-waiting-create-holds-the-margin': testOf('test/budget/outages.test.ts'),
   'c11-slot-freed-without-an-answer': testOf('test/limits/counting-service.test.ts'),
