@@ -20,16 +20,12 @@ export function start(options: SandboxOptions = {}): { sandbox: Sandbox; client:
     sandbox.requests.map(({ method, path }) => `${method} ${path.replace(/\/(upl|job|chr)_\w+/, '/:id')}`);
   return { sandbox, client: sandbox.client(), log };
 }
-export const count = (log: readonly string[], line: string) => log.filter((it) => it.startsWith(line)).length;
-/** Returns the uploads that still exist on the service. */
-export const left = async (sandbox: Sandbox) => {
-  const gone = sandbox.requests.filter(({ method, status }) => method === 'DELETE' && status === 200).length;
-  return (
-    count(
-      sandbox.requests.map(({ method, path }) => `${method} ${path}`),
-      'POST /v1/uploads/complete',
-    ) - gone
-  );
+export const count = (log: readonly string[], start: string) => log.filter((line) => line.startsWith(start)).length;
+/** Returns the number of uploads that still exist on the service. */
+export const remaining = ({ requests }: Sandbox) => {
+  const completed = requests.filter(({ path }) => path === '/v1/uploads/complete');
+  const deleted = requests.filter(({ method, status }) => method === 'DELETE' && status === 200);
+  return completed.length - deleted.length;
 };
 /** `videos.create` and `videos.createAndWait` without types. */
 export function calls({ videos }: GenClient): ((params: object) => Promise<unknown>)[] {
@@ -37,8 +33,3 @@ export function calls({ videos }: GenClient): ((params: object) => Promise<unkno
 }
 /** Parses a request's body. */
 export const bodyOf = (request: { readonly body: string | null } | undefined) => JSON.parse(request?.body ?? '{}');
-export const caught = (promise: Promise<unknown>): Promise<{ readonly message: string }> =>
-  promise.then(
-    () => ({ message: 'the call resolved' }),
-    (error: { readonly message: string }) => error,
-  );

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { SandboxOptions } from '../../src/sandbox/index.js';
-import { calls, caught, count, left, png, prompt, start } from './by-value-setup.js';
+import { calls, count, png, prompt, remaining, start } from './by-value-setup.js';
+import { failure } from './support.js';
 
 describe("a create's uploads are deleted if no job was created", () => {
   const cases: [string, SandboxOptions, string][] = [
@@ -14,7 +15,7 @@ describe("a create's uploads are deleted if no job was created", () => {
       const params = { prompt, first_frame_upload_id: png(), last_frame_upload_id: png() };
       await expect(call(params)).rejects.toMatchObject({ code });
     }
-    expect(await left(sandbox)).toBe(0);
+    expect(remaining(sandbox)).toBe(0);
   });
 
   it("after the service's 429s", async () => {
@@ -24,14 +25,14 @@ describe("a create's uploads are deleted if no job was created", () => {
     for (const call of calls(client)) {
       await expect(call({ prompt, first_frame_upload_id: png() })).rejects.toMatchObject({ status: 429 });
     }
-    expect(await left(sandbox)).toBe(0);
+    expect(remaining(sandbox)).toBe(0);
   });
 
   it("and nothing is uploaded if the body can't be serialized", async () => {
     const { client, log } = start();
     for (const call of calls(client)) {
-      const error = await caught(call({ prompt, first_frame_upload_id: png(), seed: 1n }));
-      expect(error).toMatchObject({ name: 'GenError' });
+      const error = await failure(call({ prompt, first_frame_upload_id: png(), seed: 1n }));
+      expect(error.name).toBe('GenError');
       expect(error.message).toContain('cannot be serialized as JSON');
     }
     expect(log()).toEqual([]);
@@ -50,33 +51,24 @@ describe("a create's uploads are deleted if no job was created", () => {
   it('and only errors after which a job may exist list uploads', async () => {
     const { sandbox } = start({ jobDurationMs: 60_000 });
     const client = sandbox.client({ maxRetries: 0 });
+    const params = () => ({ prompt, first_frame_upload_id: png(), last_frame_upload_id: png() });
     for (const call of calls(client)) {
       sandbox.faults.add({ match: { method: 'POST', path: '/v1/videos' }, commitThenDrop: true, times: 1 });
-      const error = await call({ prompt, first_frame_upload_id: png(), last_frame_upload_id: png() }).then(
-        () => expect.fail('the call resolved'),
-        (reason: { uploadIds?: string[] }) => reason,
-      );
-      const { uploadIds } = sandbox.jobs.at(-1) ?? { uploadIds: [] };
-      expect(error.uploadIds?.toSorted()).toEqual([...uploadIds].sort());
-      expect(error.uploadIds).toHaveLength(2);
+      const { uploadIds } = (await failure(call(params()))) as Error & { uploadIds?: string[] };
+      expect(uploadIds).toHaveLength(2);
+      expect(uploadIds?.toSorted()).toEqual([...(sandbox.jobs.at(-1)?.uploadIds ?? [])].sort());
     }
-    const rejected = await caught(
-      client.videos.create({ prompt: '[refuse]', model: 'svc-none', first_frame_upload_id: png() } as never),
-    );
-    expect(rejected).not.toHaveProperty('uploadIds');
+    const rejected = client.videos.create({ ...params(), model: 'svc-none' } as never);
+    expect(await failure(rejected)).not.toHaveProperty('uploadIds');
   });
 
   it('after a rejected registration', async () => {
     const { sandbox } = start();
-    sandbox.faults.add({
-      match: { method: 'POST', path: '/v1/characters' },
-      status: 422,
-      code: 'character_registration_failed',
-    });
-    await expect(sandbox.client().characters.register({ name: 'Fox', upload_id: png() })).rejects.toMatchObject({
-      code: 'character_registration_failed',
-    });
-    expect(await left(sandbox)).toBe(0);
+    const code = 'character_registration_failed';
+    sandbox.faults.add({ match: { method: 'POST', path: '/v1/characters' }, status: 422, code });
+    const register = sandbox.client().characters.register({ name: 'Fox', upload_id: png() });
+    await expect(register).rejects.toMatchObject({ code });
+    expect(remaining(sandbox)).toBe(0);
   });
 
   it("except the caller's own upload IDs", async () => {
@@ -92,12 +84,9 @@ describe("a create's uploads are deleted if no job was created", () => {
 
   it('after a failed upload, which cancels the others and the create', async () => {
     const { sandbox, log } = start();
-    sandbox.faults.add({
-      match: { method: 'POST', path: '/v1/uploads/complete', nth: 2 },
-      status: 400,
-      code: 'upload_invalid',
-    });
-    const error = await caught(
+    const second = { method: 'POST', path: '/v1/uploads/complete', nth: 2 } as const;
+    sandbox.faults.add({ match: second, status: 400, code: 'upload_invalid' });
+    const error = await failure(
       sandbox.client().videos.create({ prompt, reference_image_upload_ids: [png(), png(), png()] }),
     );
     expect(error).toMatchObject({ name: 'UploadError', step: 'complete' });
@@ -118,7 +107,7 @@ describe("a create's uploads are deleted if no job was created", () => {
       },
     });
     const params = { prompt, first_frame_upload_id: png() };
-    expect(await caught(client.videos.createAndWait(params, { signal: controller.signal }))).toBe(reason);
+    expect(await failure(client.videos.createAndWait(params, { signal: controller.signal }))).toBe(reason);
     await expect.poll(() => count(log(), 'DELETE')).toBe(1);
     expect(count(log(), 'POST /v1/videos')).toBe(0);
   });

@@ -60,11 +60,13 @@ describe('a file name is sanitized', () => {
   });
 });
 
-it("extensionFor returns a content type's usual extension, or undefined", () => {
-  expect(extensionFor('video/mp4')).toBe('.mp4');
-  expect(extensionFor('Image/JPEG; charset=binary')).toBe('.jpg');
-  expect(extensionFor('audio/x-wav')).toBe('.wav');
-  expect(extensionFor('application/x-unheard-of')).toBe('');
-  expect(extensionFor('constructor')).toBe('');
-  expect(extensionFor(null)).toBe('');
+it.each([
+  ['video/mp4', '.mp4'],
+  ['Image/JPEG; charset=binary', '.jpg'],
+  ['audio/x-wav', '.wav'],
+  ['application/x-unheard-of', ''],
+  ['constructor', ''],
+  [null, ''],
+])('extensionFor(%j) returns "%s"', (type, extension) => {
+  expect(extensionFor(type)).toBe(extension);
 });

@@ -1,4 +1,4 @@
-// Two real HTTP servers: the service, and object storage on another origin that is as strict as well-known ones.
+// Two real HTTP servers: the service, and object storage on another origin that is as strict as real ones.
 // Imports only node:*, so that scripts for other runtimes can start it, too.
 import { createHash } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
@@ -67,20 +67,32 @@ export class LoopbackService {
   storageUrl = '';
 
   static async start(): Promise<LoopbackService> {
-    const it = new LoopbackService();
-    it.baseUrl = await it.#listen('service', (request, response, seen) => it.#service(request, response, seen));
-    it.storageUrl = await it.#listen('storage', (request, response, seen) => it.#storage(request, response, seen));
-    return it;
+    const service = new LoopbackService();
+    await service.open();
+    return service;
+  }
+
+  /** Starts the servers, without objects, requests, and faults. */
+  async open(): Promise<void> {
+    for (const records of [this.uploads, this.outputs, this.jobs]) records.clear();
+    this.seen.length = this.faults.length = this.#count = 0;
+    this.baseUrl = await this.#listen('service', (...exchange) => this.#service(...exchange));
+    this.storageUrl = await this.#listen('storage', (...exchange) => this.#storage(...exchange));
   }
 
   async close(): Promise<void> {
     for (const socket of this.#sockets) socket.destroy();
-    await Promise.all(this.#servers.map((server) => new Promise((done) => server.close(done))));
+    await Promise.all(this.#servers.splice(0).map((server) => new Promise((done) => server.close(done))));
   }
 
   /** The received requests, such as `POST /v1/uploads`. */
   get log(): string[] {
     return this.seen.map(({ method, path }) => `${method} ${path.split('?')[0]?.replace(/up_\d+/, ':id')}`);
+  }
+
+  /** The received GET requests for files. */
+  get downloads(): Seen[] {
+    return this.seen.filter(({ method, path }) => method === 'GET' && /output/.test(path));
   }
 
   /** Adds a completed job with its file. */
@@ -105,13 +117,8 @@ export class LoopbackService {
 
   async #listen(at: Seen['at'], handle: Handler): Promise<string> {
     const server = createServer((request, response) => {
-      const seen: Seen = {
-        at,
-        method: request.method ?? '',
-        path: request.url ?? '',
-        headers: request.headers,
-        bytes: 0,
-      };
+      const { method = '', url: path = '', headers } = request;
+      const seen: Seen = { at, method, path, headers, bytes: 0 };
       this.seen.push(seen);
       Promise.resolve(handle(request, response, seen)).catch((error: unknown) => response.destroy(error as Error));
     });
@@ -169,10 +176,9 @@ export class LoopbackService {
   }
 
   async #storage(request: IncomingMessage, response: ServerResponse, seen: Seen): Promise<unknown> {
-    const url = new URL(seen.path, this.storageUrl);
-    const { authorization } = request.headers;
-    if (authorization !== undefined) return reject(response, 400, 'InvalidArgument', 'Only one auth mechanism allowed');
-    const output = /^\/outputs\/(.+)$/.exec(url.pathname)?.[1];
+    if (request.headers.authorization !== undefined)
+      return reject(response, 400, 'InvalidArgument', 'Only one auth mechanism allowed');
+    const output = /^\/outputs\/([^?]+)/.exec(seen.path)?.[1];
     if (output !== undefined) return this.#file(output, request, response);
     return this.#receive(request, response, seen);
   }
@@ -228,13 +234,10 @@ export class LoopbackService {
     output.onGet?.(output);
     if (output.rejection !== undefined) return send(response, output.rejection.status, output.rejection.body);
     const { body, etag, contentType } = output;
-    const requested = output.ranges ? /^bytes=(\d+)-(\d*)$/.exec(request.headers.range ?? '') : null;
-    const sameFile = request.headers['if-range'] === undefined || request.headers['if-range'] === etag;
-    const [from, to] =
-      requested !== null && sameFile
-        ? [Number(requested[1]), Number(requested[2] || body.length - 1)]
-        : [0, body.length - 1];
-    const isPart = requested !== null && sameFile;
+    const isSame = [undefined, etag].includes(request.headers['if-range'] as string | undefined);
+    const range = output.ranges && isSame ? /^bytes=(\d+)-(\d*)$/.exec(request.headers.range ?? '') : null;
+    const isPart = range !== null;
+    const [from, to] = [Number(range?.[1] ?? 0), Number(range?.[2] || body.length - 1)];
     if (isPart && from >= body.length)
       return response.writeHead(416, { 'content-range': `bytes */${body.length}` }).end();
     response.writeHead(isPart ? 206 : 200, {

@@ -6,7 +6,7 @@ import { APIError } from '../../src/errors/index.js';
 import { CLOCK } from '../../src/runtime/clock.js';
 import { rejection } from '../transport/support.js';
 
-const refusal = (status: number, code = `http_${status}`) =>
+const apiError = (status: number, code = `http_${status}`) =>
   new APIError('no', { status, code, recovery: 'retry', method: 'GET', url: '/x', attempts: 1 });
 
 describe("a response isn't a file", () => {
@@ -14,9 +14,9 @@ describe("a response isn't a file", () => {
     ['text/html; charset=utf-8', 'text/html instead of the file'],
     ['application/problem+json', 'application/problem+json instead of the file'],
     ['text/xml', 'text/xml instead of the file'],
-  ])('if its type is %s', (type, what) => {
+  ])('if its type is %s', (type, problem) => {
     expect(() => outputType('job_1', type, new Uint8Array())).toThrow(
-      expect.objectContaining({ code: 'not_media', message: expect.stringContaining(what) }),
+      expect.objectContaining({ code: 'not_media', message: expect.stringContaining(problem) }),
     );
   });
 
@@ -32,23 +32,23 @@ describe('a rejected file', () => {
   const now = Date.parse('2026-01-02T00:00:00.000Z');
   const [past, future] = ['2026-01-01T00:00:00.000Z', '2026-01-03T00:00:00.000Z'];
   const reported = async (cause: unknown, job: object | undefined, signal?: AbortSignal) => {
-    const get = async () => job ?? Promise.reject(new Error('away'));
+    const get = async () => job ?? Promise.reject(new Error('no connection'));
     const client = { jobs: { get }, [CLOCK]: { now: () => now, after: () => () => {} } };
     return rejection(new JobFile(client as never, 'job_1', { signal }).explained(() => Promise.reject(cause)));
   };
 
   it.each<[unknown, object | undefined, object | undefined]>([
-    [refusal(410), undefined, { code: 'output_expired', expiredAt: undefined }],
-    [refusal(410), { providerOutputExpiresAt: future }, { code: 'output_expired', expiredAt: future }],
-    [refusal(403), { providerOutputExpiresAt: past }, { code: 'output_expired', expiredAt: past }],
-    [refusal(403), { providerOutputExpiresAt: new Date(now).toISOString() }, { code: 'output_expired' }],
-    [refusal(403), { providerOutputExpiresAt: future, status: 'completed' }, undefined],
-    [refusal(404, 'link_Expired'), undefined, { code: 'output_expired' }],
-    [refusal(404), undefined, undefined],
-    [refusal(500), { status: 'failed' }, undefined],
+    [apiError(410), undefined, { code: 'output_expired', expiredAt: undefined }],
+    [apiError(410), { providerOutputExpiresAt: future }, { code: 'output_expired', expiredAt: future }],
+    [apiError(403), { providerOutputExpiresAt: past }, { code: 'output_expired', expiredAt: past }],
+    [apiError(403), { providerOutputExpiresAt: new Date(now).toISOString() }, { code: 'output_expired' }],
+    [apiError(403), { providerOutputExpiresAt: future, status: 'completed' }, undefined],
+    [apiError(404, 'link_Expired'), undefined, { code: 'output_expired' }],
+    [apiError(404), undefined, undefined],
+    [apiError(500), { status: 'failed' }, undefined],
     [new Error('expired'), { status: 'failed' }, undefined],
-    [refusal(409), { status: 'canceled' }, { code: 'job_without_output' }],
-    [refusal(404), { status: 'processing' }, { code: 'job_not_finished' }],
+    [apiError(409), { status: 'canceled' }, { code: 'job_without_output' }],
+    [apiError(404), { status: 'processing' }, { code: 'job_not_finished' }],
   ])('with %s and the job %j is reported as %j', async (cause, job, expected) => {
     const error = await reported(cause, job);
     if (expected === undefined) expect(error).toBe(cause);
@@ -56,6 +56,6 @@ describe('a rejected file', () => {
   });
 
   it("is reported with the abort's reason if the call was aborted", async () => {
-    expect(await reported(refusal(404), { status: 'processing' }, AbortSignal.abort('enough'))).toBe('enough');
+    expect(await reported(apiError(404), { status: 'processing' }, AbortSignal.abort('enough'))).toBe('enough');
   });
 });

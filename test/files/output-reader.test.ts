@@ -4,43 +4,44 @@ import { OutputReader, type OutputReading } from '../../src/downloading/output-r
 import { APIError, ConnectionError, type DownloadError, ServerError } from '../../src/errors/index.js';
 import { countedSignal, rejection } from '../transport/support.js';
 
-const HEADERS = { 'content-type': 'video/mp4', etag: '"a"', 'content-length': '10' };
+const UNSIZED = { 'content-type': 'video/mp4', etag: '"a"' };
+const HEADERS = { ...UNSIZED, 'content-length': '10' };
 const bytesOf = (text: string) => new TextEncoder().encode(text);
 /** Creates a body that ends after the text, or errors with a reason. */
 function body(text: string, cut?: unknown): ReadableStream {
-  let isGiven = text === '';
+  let isSent = text === '';
   return new ReadableStream({
     pull(controller) {
-      if (!isGiven) controller.enqueue(bytesOf(text));
+      if (!isSent) controller.enqueue(bytesOf(text));
       else if (cut !== undefined) controller.error(cut);
       else controller.close();
-      isGiven = true;
+      isSent = true;
     },
   });
 }
-const whole = (text: string, headers: object = {}, cut?: unknown) =>
+const complete = (text: string, headers: object = {}, cut?: unknown) =>
   new Response(body(text, cut), { headers: { ...HEADERS, ...headers } });
 const part = (text: string, range: string, headers: object = {}) =>
   new Response(body(text), { status: 206, headers: { ...HEADERS, 'content-range': range, ...headers } });
-const refusal = (status: number, Class = APIError, code = `http_${status}`) =>
+const apiError = (status: number, Class = APIError, code = `http_${status}`) =>
   new Class('no', { status, code, recovery: 'retry', method: 'GET', url: '/x', attempts: 1 });
-const away = () => new ConnectionError('away', { method: 'GET', url: '/x', attempts: 1 });
+const connectionError = () => new ConnectionError('no connection', { method: 'GET', url: '/x', attempts: 1 });
 
 /** Creates a response that never ends after these chunks, and records its cancellation reasons. */
 function endless(chunks: readonly string[], headers: object = {}, status = 200) {
-  const cancelled: unknown[] = [];
+  const reasons: unknown[] = [];
   const left = chunks.map(bytesOf);
   const stream = new ReadableStream({
     pull(controller) {
       const next = left.shift();
       if (next !== undefined) controller.enqueue(next);
     },
-    cancel: (reason) => void cancelled.push(reason),
+    cancel: (reason) => void reasons.push(reason),
   });
-  return { response: new Response(stream, { status, headers: { ...HEADERS, ...headers } }), cancelled };
+  return { response: new Response(stream, { status, headers: { ...HEADERS, ...headers } }), reasons };
 }
 
-/** Reads these responses to the end. Pauses are recorded and end immediately. */
+/** Reads these responses. Pauses are recorded and end immediately. */
 function reading(responses: readonly (Response | Error)[], options: Partial<OutputReading> = {}) {
   const requested: unknown[] = [];
   const pauses: number[] = [];
@@ -87,20 +88,22 @@ const errorOf = async (work: Promise<unknown>) => {
   const { name, message, code, cause } = (await rejection(work)) as DownloadError;
   return { name, message, code, cause };
 };
-const interrupted = (what: string, cause?: unknown) => ({
+const interrupted = (problem: string, cause?: unknown) => ({
   name: 'DownloadError',
-  message: `The download of job job_1 ${what}.`,
+  message: `The download of job job_1 ${problem}.`,
   code: 'interrupted',
   cause,
 });
-const CHANGED = (at: number) => ({
-  ...interrupted(`cannot continue after ${at} bytes: the file has changed`),
-  code: 'file_changed',
-});
+const CHANGED = { ...interrupted('cannot continue after 4 bytes: the file has changed'), code: 'file_changed' };
 
 describe('reading a file', () => {
   it('resumes after interruptions, with pauses that double until another byte arrives', async () => {
-    const cuts = [whole('0123', {}, away()), part('', 'bytes 4-9/10'), away(), refusal(503, ServerError)];
+    const cuts = [
+      complete('0123', {}, connectionError()),
+      part('', 'bytes 4-9/10'),
+      connectionError(),
+      apiError(503, ServerError),
+    ];
     const { all, requested, pauses } = reading([...cuts, part('45', 'bytes 4-9/10'), part('6789', 'bytes 6-9/10')]);
     expect(await all()).toEqual(['0123456789']);
     expect(requested).toEqual([undefined, ...Array(4).fill([4, undefined, '"a"']), [6, undefined, '"a"']]);
@@ -108,29 +111,29 @@ describe('reading a file', () => {
   });
 
   it.each<[string, Response | Error]>([
-    ['the complete file again, from a service without ranges', whole('abcdefghij')],
-    ['a response with another ETag', whole('abcdefghij', { etag: '"b"' })],
+    ['the complete file again, from a service without ranges', complete('abcdefghij')],
+    ['a response with another ETag', complete('abcdefghij', { etag: '"b"' })],
     ['a response without an ETag', new Response(body('abc'), { headers: { 'content-type': 'video/mp4' } })],
-    ['a response with another size', whole('abcdefghijk', { 'content-length': '11' })],
+    ['a response with another size', complete('abcdefghijk', { 'content-length': '11' })],
     ["another file's first range", part('abcde', 'bytes 0-4/5', { etag: '"b"' })],
     ['another range', part('56789', 'bytes 5-9/10')],
     ['a range with another size', part('456789', 'bytes 4-9/11')],
     ['a range past the end', part('456789x', 'bytes 4-10/10')],
     ["another file's range", part('456789', 'bytes 4-9/10', { etag: '"b"' })],
-    ['a 416', refusal(416)],
+    ['a 416', apiError(416)],
   ])('starts over after %s, or fails if it may not start over', async (_, second) => {
     const again = () => (second instanceof Response ? second.clone() : second);
-    const { all, requested } = reading([whole('0123'), again(), whole('abcdefghij')]);
+    const { all, requested } = reading([complete('0123'), again(), complete('abcdefghij')]);
     expect(await all()).toEqual(['0123', 'abcdefghij']);
     expect(requested).toEqual([undefined, [4, undefined, '"a"'], undefined]);
     const strict = reading([second]);
-    await strict.reader.begin(whole('0123'));
-    expect(await errorOf(strict.rest())).toEqual(CHANGED(4));
+    await strict.reader.begin(complete('0123'));
+    expect(await errorOf(strict.rest())).toEqual(CHANGED);
   });
 
   it('starts over without an ETag, or fails if it may not start over', async () => {
-    const weak = () => whole('0123', { etag: 'W/"a"' });
-    expect(await reading([weak(), whole('0123456789')]).all()).toEqual(['0123', '0123456789']);
+    const weak = () => complete('0123', { etag: 'W/"a"' });
+    expect(await reading([weak(), complete('0123456789')]).all()).toEqual(['0123', '0123456789']);
     const strict = reading([]);
     await strict.reader.begin(weak());
     expect(await errorOf(strict.rest())).toEqual(
@@ -146,9 +149,9 @@ describe('reading a file', () => {
       [8, 11, '"a"'],
       [10, 11, '"a"'],
     ]);
-    const toItsEnd = reading([part('89', 'bytes 8-9/10')]);
-    await toItsEnd.reader.begin(part('567', 'bytes 5-9/10'));
-    expect([await toItsEnd.rest(), toItsEnd.requested]).toEqual(['56789', [[8, undefined, '"a"']]]);
+    const toTheEnd = reading([part('89', 'bytes 8-9/10')]);
+    await toTheEnd.reader.begin(part('567', 'bytes 5-9/10'));
+    expect([await toTheEnd.rest(), toTheEnd.requested]).toEqual(['56789', [[8, undefined, '"a"']]]);
   });
 
   it('stays within its range even if no byte has arrived', async () => {
@@ -158,8 +161,7 @@ describe('reading a file', () => {
   });
 
   it('resumes after a cut even if only the partial responses include the size', async () => {
-    const { 'content-length': _, ...unsized } = HEADERS;
-    const first = new Response(body('0123', away()), { headers: unsized });
+    const first = new Response(body('0123', connectionError()), { headers: UNSIZED });
     const { all, requested } = reading([first, part('456789', 'bytes 4-9/10')]);
     expect(await all()).toEqual(['0123456789']);
     expect(requested).toEqual([undefined, [4, undefined, '"a"']]);
@@ -168,19 +170,18 @@ describe('reading a file', () => {
   it('ends at the announced size, or otherwise at the end of the body', async () => {
     for (const chunks of [['56789xx'], ['567', '89', 'xx'], ['567', '89x']]) {
       const ranged = reading([]);
-      const pieces = new ReadableStream({
+      const stream = new ReadableStream({
         start(controller) {
           for (const chunk of chunks) controller.enqueue(bytesOf(chunk));
           controller.close();
         },
       });
       const headers = { 'content-type': 'video/mp4', 'content-range': 'bytes 5-9/20' };
-      await ranged.reader.begin(new Response(pieces, { status: 206, headers }));
+      await ranged.reader.begin(new Response(stream, { status: 206, headers }));
       expect(await ranged.rest()).toEqual('56789');
     }
-    const { 'content-length': _, ...unsized } = HEADERS;
-    expect(await reading([new Response(body('0123'), { headers: unsized })]).all()).toEqual(['0123']);
-    const counted = reading([new Response(body('0123456'), { headers: unsized })]);
+    expect(await reading([new Response(body('0123'), { headers: UNSIZED })]).all()).toEqual(['0123']);
+    const counted = reading([new Response(body('0123456'), { headers: UNSIZED })]);
     await counted.reader.open(4);
     expect(await errorOf(counted.rest())).toEqual({
       ...interrupted('is longer than its size of 4 bytes'),
@@ -191,14 +192,13 @@ describe('reading a file', () => {
 
 describe('a download fails', () => {
   it('after five cuts in a row, with its progress and the reason', async () => {
-    const silent = () => [whole('0123'), ...Array.from({ length: 5 }, () => part('', 'bytes 4-9/10'))];
-    const gone = reading(silent());
-    expect(await errorOf(gone.all())).toEqual(
+    const silent = reading([complete('0123'), ...Array.from({ length: 5 }, () => part('', 'bytes 4-9/10'))]);
+    expect(await errorOf(silent.all())).toEqual(
       interrupted('was interrupted 6 times in a row, last after 4 of 10 bytes: the connection closed early'),
     );
-    expect(gone.pauses).toEqual([250, 500, 1_000, 2_000, 4_000]);
-    const cause = away();
-    const responses = [whole('0123'), ...Array.from({ length: 5 }, () => cause)];
+    expect(silent.pauses).toEqual([250, 500, 1_000, 2_000, 4_000]);
+    const cause = connectionError();
+    const responses = [complete('0123'), ...Array(5).fill(cause)];
     expect(await errorOf(reading(responses).all())).toEqual(
       interrupted('was interrupted 6 times in a row, last after 4 of 10 bytes', cause),
     );
@@ -208,16 +208,15 @@ describe('a download fails', () => {
   });
 
   it('immediately if the first response fails, or a later one fails permanently', async () => {
-    const [first, later] = [away(), refusal(403)];
+    const [first, later] = [connectionError(), apiError(403)];
     expect(await rejection(reading([first]).all())).toBe(first);
-    expect(await rejection(reading([whole('0123'), later]).all())).toBe(later);
-    const unsatisfiable = refusal(416);
+    expect(await rejection(reading([complete('0123'), later]).all())).toBe(later);
+    const unsatisfiable = apiError(416);
     expect(await rejection(reading([unsatisfiable]).all())).toBe(unsatisfiable);
   });
 
   it('if a response is empty or lacks its range', async () => {
-    const { 'content-length': _length, ...encoded } = { ...HEADERS, 'content-encoding': 'gzip' };
-    const zipped = () => new Response(body('01'), { headers: encoded });
+    const zipped = () => new Response(body('01'), { headers: { ...UNSIZED, 'content-encoding': 'gzip' } });
     // The end of the chunked encoding proves that the body is complete.
     expect(await reading([zipped()]).all()).toEqual(['01']);
     expect(await reading([zipped()], { info: async () => ({ sizeBytes: 2 }) }).all()).toEqual(['01']);
@@ -226,20 +225,18 @@ describe('a download fails', () => {
         'The download of job job_1 cannot be resumed: the response does not include its range.',
       );
     }
-    const { 'content-length': _, ...unsized } = HEADERS;
-    expect(await errorOf(reading([new Response(body(''), { headers: unsized })]).all())).toMatchObject({
-      message: 'The service sent an empty file for job job_1. Save the file again later.',
-      code: 'not_media',
-    });
+    const message = 'The service sent an empty file for job job_1. Save the file again later.';
+    const empty = new Response(body(''), { headers: UNSIZED });
+    expect(await errorOf(reading([empty]).all())).toMatchObject({ message, code: 'not_media' });
   });
 
   it("with its signal's reason, without another request", async () => {
     const stop = new AbortController();
-    const { all, reader } = reading([whole('0123456789')], { signal: stop.signal });
+    const { all, reader } = reading([complete('0123456789')], { signal: stop.signal });
     stop.abort(new Error('enough'));
     expect(await rejection(all())).toMatchObject({ message: 'enough' });
     reader.cancel();
-    const left = reading([whole('0123456789')]);
+    const left = reading([complete('0123456789')]);
     await left.reader.open();
     left.reader.cancel();
     expect(await rejection(left.rest())).toMatchObject({
@@ -251,15 +248,15 @@ describe('a download fails', () => {
 
 describe("a response's connection", () => {
   it('is closed with the reason when reading is canceled', async () => {
-    const { response, cancelled } = endless([], { 'content-range': 'bytes 5-9/20' }, 206);
+    const { response, reasons } = endless([], { 'content-range': 'bytes 5-9/20' }, 206);
     const { reader } = reading([]);
     await reader.begin(response);
     reader.cancel('enough');
-    await expect.poll(() => cancelled).toEqual(['enough']);
+    await expect.poll(() => reasons).toEqual(['enough']);
   });
 
   it('leaves no listener on the signal after the end or a failure', async () => {
-    for (const responses of [[whole('0123456789')], [refusal(403)]]) {
+    for (const responses of [[complete('0123456789')], [apiError(403)]]) {
       const { signal, listeners } = countedSignal();
       const { all } = reading(responses, { signal });
       const ended = all().catch(() => {});

@@ -2,34 +2,34 @@
 import { describe, expect, it } from 'vitest';
 import { GenClient, GenError } from '../../src/index.js';
 import { CLOCK, systemClock } from '../../src/runtime/clock.js';
-import { caught, left, png, prompt, start } from './by-value-setup.js';
+import type { Sandbox } from '../../src/sandbox/index.js';
+import { png, prompt, remaining, start } from './by-value-setup.js';
+import { failure } from './support.js';
 
 const CREATE = { method: 'POST', path: '/v1/videos' } as const;
-const lost = (sandbox: ReturnType<typeof start>['sandbox']) =>
-  sandbox.faults.add({ match: CREATE, commitThenDrop: true, times: 1 });
-const failed = (sandbox: ReturnType<typeof start>['sandbox']) =>
-  sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_rejected' });
+const loseResponse = ({ faults }: Sandbox) => faults.add({ match: CREATE, commitThenDrop: true, times: 1 });
+const failJob = ({ outcomes }: Sandbox) => outcomes.next({ status: 'failed', errorCode: 'generation_rejected' });
 
-type Call = (client: GenClient, params: { prompt: string; first_frame_upload_id: Blob }) => PromiseLike<unknown>;
+type Call = (client: GenClient, params: { prompt: string; first_frame_upload_id: Blob }) => Promise<unknown>;
 const create: Call = ({ videos }, params) => videos.create(params);
 const createAndWait: Call = ({ videos }, params) => videos.createAndWait(params);
 
 describe("an upload isn't deleted for a later, rejected call", () => {
-  it.each<[string, (sandbox: ReturnType<typeof start>['sandbox']) => void, Call]>([
+  it.each<[string, (sandbox: Sandbox) => void, Call]>([
     ['that was created', () => {}, create],
     ['that has completed', () => {}, createAndWait],
-    ['that has failed', failed, createAndWait],
-    ['whose create lost its response', lost, create],
-    ['whose createAndWait lost its response', lost, createAndWait],
+    ['that has failed', failJob, createAndWait],
+    ['whose create lost its response', loseResponse, create],
+    ['whose createAndWait lost its response', loseResponse, createAndWait],
   ])('if it belongs to a job %s', async (_, prepare, call) => {
     const { sandbox } = start();
     const client = sandbox.client({ maxRetries: 0 });
     const params = { prompt, first_frame_upload_id: png() };
     prepare(sandbox);
-    await caught(Promise.resolve(call(client, params)));
+    await call(client, params).catch(() => {});
     sandbox.faults.add({ match: CREATE, status: 402, code: 'insufficient_balance', times: 1 });
-    expect(await caught(client.videos.create(params))).toMatchObject({ code: 'insufficient_balance' });
-    expect(await left(sandbox)).toBe(1);
+    expect(await failure(client.videos.create(params))).toMatchObject({ code: 'insufficient_balance' });
+    expect(remaining(sandbox)).toBe(1);
     expect(sandbox.jobs).toHaveLength(1);
   });
 });
@@ -39,33 +39,33 @@ describe('the error lists the remaining uploads', () => {
 
   it("after a wait's timeout, because the job continues with them", async () => {
     const { sandbox, client } = start({ clock: 'manual', jobDurationMs: 60_000 });
-    const late = caught(client.videos.createAndWait(params(), { timeoutMs: 20_000 }));
+    const timedOut = failure(client.videos.createAndWait(params(), { timeoutMs: 20_000 }));
     await sandbox.advance(30_000);
-    const { uploadIds } = (await late) as { uploadIds?: string[] };
+    const { uploadIds } = (await timedOut) as Error & { uploadIds?: string[] };
     expect(uploadIds?.toSorted()).toEqual([...(sandbox.jobs[0]?.uploadIds ?? [])].sort());
     expect(uploadIds).toHaveLength(2);
   });
 
-  it('after an onCreated that throws', async () => {
+  it('after onCreated throws', async () => {
     const { sandbox, client } = start();
     const full = new GenError('the table is full');
     const onCreated = () => {
       throw full;
     };
-    expect(await caught(client.videos.createAndWait(params(), { onCreated }))).toBe(full);
+    expect(await failure(client.videos.createAndWait(params(), { onCreated }))).toBe(full);
     expect(full.uploadIds).toHaveLength(2);
-    expect(await left(sandbox)).toBe(2);
+    expect(remaining(sandbox)).toBe(2);
   });
 
   it('unless there are none or the job has ended', async () => {
     const { sandbox } = start();
     const client = sandbox.client({ maxRetries: 0 });
     for (const call of [create, createAndWait]) {
-      lost(sandbox);
-      expect(await caught(Promise.resolve(call(client, { prompt } as never)))).not.toHaveProperty('uploadIds');
+      loseResponse(sandbox);
+      expect(await failure(call(client, { prompt } as never))).not.toHaveProperty('uploadIds');
     }
-    failed(sandbox);
-    const error = await caught(client.videos.createAndWait(params()));
+    failJob(sandbox);
+    const error = await failure(client.videos.createAndWait(params()));
     expect(error).toMatchObject({ code: 'generation_rejected' });
     expect(error).not.toHaveProperty('uploadIds');
   });

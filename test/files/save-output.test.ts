@@ -1,5 +1,6 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
 import { chmod, lstat, mkdtemp, readdir, readFile, rm, stat, symlink, utimes, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { platform, tmpdir } from 'node:os';
@@ -11,31 +12,27 @@ import { saveOutput } from '../../src/adapters/node/index.js';
 import { DownloadError } from '../../src/errors/index.js';
 import { ROOT } from '../support/build.js';
 import { hash, LoopbackService } from './loopback-service.js';
-import { failure, makeClient, quickPauses } from './support.js';
+import { EXPIRED, failure, makeClient, movie, perTest, quickPauses } from './support.js';
 
 quickPauses();
 
 const run = promisify(execFile);
-const MOVIE = new Uint8Array(2_000_000).map((_, at) => (at * 13) % 249);
-const OTHER = new Uint8Array(2_000_000).map((_, at) => (at * 7) % 241);
+const MOVIE = movie(2_000_000);
+const OTHER = movie(2_000_000, 7);
 
-let service: LoopbackService;
+const service = perTest(new LoopbackService());
 let directory: string;
 let target: string;
 beforeEach(async () => {
-  service = await LoopbackService.start();
   service.addOutput('job_1', { body: MOVIE });
   directory = await mkdtemp(join(tmpdir(), 'gen-save-'));
   target = join(directory, 'fox.mp4');
 });
-afterEach(async () => {
-  await service.close();
-  await rm(directory, { recursive: true });
-});
+afterEach(() => rm(directory, { recursive: true }));
 
 const save = (path: string | URL = target, options: Parameters<typeof saveOutput>[3] = {}) =>
   saveOutput(makeClient(service), 'job_1', path, options);
-const gets = () => service.seen.filter(({ method, path }) => method === 'GET' && /output/.test(path));
+const names = async () => (await readdir(directory)).sort();
 const isMovie = async (path: string) => expect(hash(await readFile(path))).toBe(hash(MOVIE));
 
 it('saves the complete file and nothing else', async () => {
@@ -48,7 +45,7 @@ it('saves the complete file and nothing else', async () => {
   });
   expect(saved).toEqual({ path: target, sizeBytes: MOVIE.length, contentType: 'video/mp4' });
   await isMovie(target);
-  expect(await readdir(directory)).toEqual(['fox.mp4']);
+  expect(await names()).toEqual(['fox.mp4']);
   expect(reported.at(-1)).toBe(MOVIE.length);
   expect(reported).toEqual([...reported].sort((a, b) => a - b));
 });
@@ -73,10 +70,9 @@ describe('after an interruption', () => {
     const output = service.addOutput('job_1', { body: MOVIE, cuts: [500_000, 300_000, 1_000] });
     await save();
     await isMovie(target);
-    const rest = gets().slice(1);
-    expect(rest).toHaveLength(3);
-    for (const { headers } of rest) expect(headers['if-range']).toBe(output.etag);
-    const starts = rest.map(({ headers }) => Number(/\d+/.exec(headers.range ?? '')?.[0]));
+    const resumed = service.downloads.slice(1).map(({ headers }) => headers);
+    expect(resumed.map((headers) => headers['if-range'])).toEqual(Array(3).fill(output.etag));
+    const starts = resumed.map(({ range }) => Number(/\d+/.exec(range ?? '')?.[0]));
     // Bytes lost in the broken connection are requested again.
     expect(starts[0]).toBeGreaterThan(400_000);
     expect(starts).toEqual(starts.toSorted((a, b) => a - b));
@@ -85,7 +81,7 @@ describe('after an interruption', () => {
   it('starts over if the file has changed, so two files are never mixed', async () => {
     const output = service.addOutput('job_1', { body: OTHER, cuts: [500_000] });
     output.onGet = () => {
-      if (gets().length === 2) Object.assign(output, { body: MOVIE, etag: '"new"' });
+      if (service.downloads.length === 2) Object.assign(output, { body: MOVIE, etag: '"new"' });
     };
     await save();
     await isMovie(target);
@@ -96,28 +92,28 @@ describe('after an interruption', () => {
     const error = await failure(save());
     expect(error).toBeInstanceOf(DownloadError);
     expect(error.message).toMatch(/last after [45]\d{5} of 2000000 bytes/);
-    expect(await readdir(directory)).toEqual([]);
+    expect(await names()).toEqual([]);
   });
 });
 
 describe('an existing file', () => {
-  it("isn't replaced", async () => {
-    await writeFile(target, 'mine');
+  const expectRetained = async () => {
     const error = await failure(save());
     expect(error).toBeInstanceOf(DownloadError);
     expect(error.message).toContain('overwrite: true');
     expect(await readFile(target, 'utf8')).toBe('mine');
-    expect(await readdir(directory)).toEqual(['fox.mp4']);
+    expect(await names()).toEqual(['fox.mp4']);
+  };
+
+  it("isn't replaced", async () => {
+    await writeFile(target, 'mine');
+    await expectRetained();
   });
 
   it("isn't replaced if it appears during the download", async () => {
-    const output = service.addOutput('job_1', { body: MOVIE });
-    const written: Promise<void>[] = [];
-    output.onGet = () => written.push(writeFile(target, 'mine'));
-    const error = await failure(save());
-    expect(error.message).toContain('overwrite: true');
-    expect(await readFile(target, 'utf8')).toBe('mine');
-    expect(await readdir(directory)).toEqual(['fox.mp4']);
+    const onGet = () => writeFileSync(target, 'mine');
+    service.addOutput('job_1', { body: MOVIE, onGet });
+    await expectRetained();
   });
 
   it('is replaced with overwrite, and only by the complete file', async () => {
@@ -134,15 +130,11 @@ describe('an existing file', () => {
     const client = makeClient(service);
     const first = await saveOutput(client, 'job_1', directory);
     await writeFile(first.path, OTHER);
-    const reported: number[] = [];
-    const onProgress = ({ receivedBytes }: { receivedBytes: number }) => reported.push(receivedBytes);
-    const again = await saveOutput(client, 'job_1', directory, { onProgress });
-    expect(again).toEqual({ ...first, existed: true });
-    expect(reported).toEqual([]);
-    // The file was not rewritten.
+    expect(await saveOutput(client, 'job_1', directory)).toEqual({ ...first, existed: true });
+    expect(service.downloads).toHaveLength(1);
     expect(hash(await readFile(first.path))).toBe(hash(OTHER));
     await saveOutput(client, 'job_1', directory, { overwrite: true });
-    expect(hash(await readFile(first.path))).toBe(hash(MOVIE));
+    await isMovie(first.path);
   });
 
   it("with the caller's name resolves without a write if it is this job's, even after an interruption", async () => {
@@ -151,7 +143,7 @@ describe('an existing file', () => {
     output.cuts.push(700_000);
     expect(await save()).toEqual({ ...first, existed: true });
     await isMovie(target);
-    expect(await readdir(directory)).toEqual(['fox.mp4']);
+    expect(await names()).toEqual(['fox.mp4']);
   });
 
   it("isn't mistaken for this job's if only its size matches", async () => {
@@ -180,7 +172,7 @@ describe('an existing file', () => {
     expect((await lstat(target)).isSymbolicLink()).toBe(true);
     await isMovie(real);
     expect((await stat(real)).mode & 0o777).toBe(0o640);
-    expect((await readdir(directory)).sort()).toEqual(['fox.mp4', 'real.mp4']);
+    expect(await names()).toEqual(['fox.mp4', 'real.mp4']);
   });
 
   it.each([
@@ -196,33 +188,31 @@ describe('an existing file', () => {
 
   it("with the job's name is recognized even after its link has expired", async () => {
     await writeFile(join(directory, 'job_1.mp4'), MOVIE);
-    const reject = { status: 410, body: { error: { code: 'output_expired', message: 'Gone.' } } };
-    service.addOutput('job_1', { body: MOVIE, rejection: reject });
+    service.addOutput('job_1', { body: MOVIE, rejection: EXPIRED });
     expect(await save(directory)).toMatchObject({ existed: true, sizeBytes: MOVIE.length });
   });
 });
 
 describe('failures', () => {
   it('an expired link rejects with the time of expiry', async () => {
-    const reject = { status: 410, body: { error: { code: 'output_expired', message: 'Gone.' } } };
-    service.addOutput('job_1', { body: MOVIE, rejection: reject });
+    service.addOutput('job_1', { body: MOVIE, rejection: EXPIRED });
     const expired = '2020-02-02T02:02:02.000Z';
     service.jobs.set('job_1', { id: 'job_1', status: 'completed', providerOutputExpiresAt: expired });
     const error = await failure(save());
     expect(error).toMatchObject({ name: 'DownloadError', jobId: 'job_1', expiredAt: expired });
     expect(error.message).toContain(`expired at ${expired}`);
-    expect(await readdir(directory)).toEqual([]);
+    expect(await names()).toEqual([]);
   });
 
   it('a link that expires during the download rejects the same way', async () => {
     const output = service.addOutput('job_1', { body: MOVIE, cuts: [500_000] });
     output.onGet = () => {
-      if (gets().length === 2)
+      if (service.downloads.length === 2)
         output.rejection = { status: 403, body: { error: { code: 'expired', message: 'The link has expired.' } } };
     };
     const error = await failure(save());
     expect(error).toMatchObject({ name: 'DownloadError', expiredAt: '2999-01-01T00:00:00.000Z' });
-    expect(await readdir(directory)).toEqual([]);
+    expect(await names()).toEqual([]);
   });
 
   it('an unknown job rejects with a NotFoundError', async () => {
@@ -238,7 +228,7 @@ describe('failures', () => {
       onProgress: ({ receivedBytes }) => receivedBytes >= 500_000 && abort.abort(reason),
     });
     expect(await failure(saving)).toBe(reason);
-    expect(await readdir(directory)).toEqual([]);
+    expect(await names()).toEqual([]);
   });
 });
 
@@ -278,7 +268,7 @@ describe('a path other than a regular file', () => {
     expect(error).toMatchObject({ name: 'DownloadError', code: 'cannot_write' });
     expect(error.message).toContain('is not a regular file');
     expect((await lstat(target)).isFIFO()).toBe(true);
-    expect(gets()).toEqual([]);
+    expect(service.downloads).toEqual([]);
   });
 
   it("a socket isn't replaced, even if it appears during the download", async () => {
@@ -288,98 +278,70 @@ describe('a path other than a regular file', () => {
     expect((await failure(save(target, { overwrite: true }))).message).toContain('is not a regular file');
     expect((await lstat(target)).isSocket()).toBe(true);
     server.close();
-    expect((await readdir(directory)).filter((name) => name !== 'fox.mp4')).toEqual([]);
+    expect((await names()).filter((name) => name !== 'fox.mp4')).toEqual([]);
   });
-});
 
-describe('every error is a DownloadError', () => {
   it.each<[string, () => string]>([
-    ['for a name that is too long', () => join(directory, 'x'.repeat(300))],
-    ['for a file instead of a directory', () => join(directory, 'file', 'fox.mp4')],
-    ['for a null character', () => join(directory, 'a\0b')],
-    ['for a loop of links', () => join(directory, 'loop')],
-  ])('%s is a DownloadError', async (_, path) => {
+    ['a name that is too long', () => join(directory, 'x'.repeat(300))],
+    ['a file instead of a directory', () => join(directory, 'file', 'fox.mp4')],
+    ['a null character', () => join(directory, 'a\0b')],
+    ['a loop of links', () => join(directory, 'loop')],
+  ])('%s rejects before the download', async (_, path) => {
     await writeFile(join(directory, 'file'), '');
     await symlink('loop', join(directory, 'loop'));
     expect(await failure(save(path()))).toMatchObject({ name: 'DownloadError', code: 'cannot_write', jobId: 'job_1' });
-    expect(gets()).toEqual([]);
+    expect(service.downloads).toEqual([]);
   });
+});
 
-  it.each<[string, () => Promise<unknown>, string]>([
-    [
-      'a missing client',
-      () => saveOutput('job_1' as never, target as never, undefined as never),
-      'must be a GenClient',
-    ],
-    [
-      "a create's result",
-      () => saveOutput(makeClient(service), { job: { id: 'job_1' } } as never, target),
-      'created.job',
-    ],
-    ['a missing job', () => saveOutput(makeClient(service), undefined as never, target), 'Pass a job or its ID'],
-    [
-      'a missing path',
-      () => saveOutput(makeClient(service), 'job_1', undefined as never),
-      'path must be a non-empty string',
-    ],
-    ['an unknown option', () => save(target, { overwite: true } as never), 'Did you mean "overwrite"?'],
-  ])('%s is reported with the fix', async (_, call, message) => {
-    const error = await failure(call());
-    expect(error.name).toBe('GenError');
-    expect(error.message).toContain(message);
-  });
+it.each<[string, { client?: unknown; job?: unknown; path?: unknown; options?: object }, string]>([
+  ['a missing client', { client: 'job_1' }, 'must be a GenClient'],
+  ["a create's result", { job: { job: { id: 'job_1' } } }, 'created.job'],
+  ['a missing job', { job: null }, 'Pass a job or its ID'],
+  ['a missing path', { path: null }, 'path must be a non-empty string'],
+  ['an unknown option', { options: { overwite: true } }, 'Did you mean "overwrite"?'],
+])('%s is reported with the fix', async (_, given, message) => {
+  const all = { client: makeClient(service), job: 'job_1', path: target, options: {}, ...given };
+  const error = await failure(saveOutput(all.client as never, all.job as never, all.path as never, all.options));
+  expect(error.name).toBe('GenError');
+  expect(error.message).toContain(message);
 });
 
 it('a file without a content-length is complete if its size matches HEAD', async () => {
-  const answering = (bytes: string) => async (_: unknown, init?: RequestInit) =>
+  const fetchOf = (bytes: string) => async (_: unknown, init?: RequestInit) =>
     init?.method === 'HEAD'
       ? new Response(null, { headers: { 'content-type': 'video/mp4', 'content-length': '4' } })
       : new Response(new Blob([bytes]).stream(), { headers: { 'content-type': 'video/mp4' } });
-  const saved = (bytes: string) => saveOutput(makeClient(service, { fetch: answering(bytes) }), 'job_1', target);
+  const saved = (bytes: string) => saveOutput(makeClient(service, { fetch: fetchOf(bytes) }), 'job_1', target);
   await expect(saved('01')).rejects.toMatchObject({ name: 'DownloadError', code: 'interrupted' });
-  expect(await readdir(directory)).toEqual([]);
+  expect(await names()).toEqual([]);
   expect(await saved('0123')).toMatchObject({ sizeBytes: 4 });
 });
 
-it('JSON or HTML instead of the file is rejected', async () => {
-  service.addOutput('job_1', { body: Buffer.from('{"success":false}'), contentType: 'application/json' });
-  expect(await failure(save())).toMatchObject({ name: 'DownloadError', code: 'not_media' });
-  expect(await readdir(directory)).toEqual([]);
-});
-
-describe('a killed process', () => {
-  const PROGRAM = (baseUrl: string, path: string) => `
+it('a killed process leaves only a partial file, which a later run for the path removes after an hour', async () => {
+  service.addOutput('job_1', { body: MOVIE, stallAfter: 1_200_000 });
+  const program = `
     import { GenClient } from '${ROOT}src/index.ts';
     import { saveOutput } from '${ROOT}src/adapters/node/index.ts';
-    const client = new GenClient({ apiKey: 'k', baseUrl: '${baseUrl}' });
-    await saveOutput(client, 'job_1', '${path}', {
+    const client = new GenClient({ apiKey: 'k', baseUrl: '${service.baseUrl}' });
+    await saveOutput(client, 'job_1', '${target}', {
       onProgress: ({ receivedBytes }) => receivedBytes >= 1_000_000 && setTimeout(() => process.kill(process.pid, 'SIGKILL'), 500),
     });`;
-  const killed = async () => {
-    service.addOutput('job_1', { body: MOVIE, stallAfter: 1_200_000 });
-    const flags = ['--import', `${ROOT}scripts/typescript.mjs`, '--input-type=module-typescript', '-e'];
-    const child = spawn(process.execPath, [...flags, PROGRAM(service.baseUrl, target)], { stdio: 'inherit' });
-    const [, signal] = await once(child, 'exit');
-    expect(signal).toBe('SIGKILL');
-    service.addOutput('job_1', { body: MOVIE });
-    service.seen.length = 0;
-  };
-  const parts = async () => (await readdir(directory)).filter((name) => name.startsWith('.gen-'));
-
-  it('leaves only a partial file, which a later run removes after an hour', async () => {
-    await killed();
-    const [part = ''] = await parts();
-    expect(await readdir(directory)).toEqual([part]);
-    await save();
-    await isMovie(target);
-    expect(await parts()).toEqual([part]);
-    const before = Date.now() / 1_000 - 61 * 60;
-    await utimes(join(directory, part), before, before);
-    await save(join(directory, 'other.mp4'));
-    expect(await parts()).toEqual([part]);
-    await save(target, { overwrite: true });
-    await expect.poll(() => readdir(directory)).toEqual(['fox.mp4', 'other.mp4']);
-  });
+  const flags = ['--import', `${ROOT}scripts/typescript.mjs`, '--input-type=module-typescript', '-e', program];
+  const [, signal] = await once(spawn(process.execPath, flags, { stdio: 'inherit' }), 'exit');
+  expect(signal).toBe('SIGKILL');
+  const [part = '', ...others] = await names();
+  expect([part, others]).toEqual([expect.stringMatching(/^\.gen-/), []]);
+  service.addOutput('job_1', { body: MOVIE });
+  await save();
+  await isMovie(target);
+  expect(await names()).toContain(part);
+  const before = Date.now() / 1_000 - 61 * 60;
+  await utimes(join(directory, part), before, before);
+  await save(join(directory, 'other.mp4'));
+  expect(await names()).toContain(part);
+  await save(target, { overwrite: true });
+  await expect.poll(names).toEqual(['fox.mp4', 'other.mp4']);
 });
 
 describe('concurrent calls that save one job to one path', () => {
@@ -392,7 +354,7 @@ describe('concurrent calls that save one job to one path', () => {
     expect(all.filter(({ existed }) => existed !== true)).toHaveLength(1);
     for (const saved of all) expect(saved).toMatchObject({ sizeBytes: MOVIE.length, contentType: 'video/mp4' });
     await isMovie(join(directory, name));
-    expect(await readdir(directory)).toEqual([name]);
+    expect(await names()).toEqual([name]);
   });
 
   it("don't mistake another job's file for their own", async () => {
@@ -402,13 +364,13 @@ describe('concurrent calls that save one job to one path', () => {
     const rejected = all.filter(({ status }) => status === 'rejected');
     expect(rejected).toHaveLength(2);
     for (const { reason } of rejected as PromiseRejectedResult[]) expect(reason).toMatchObject({ code: 'file_exists' });
-    expect(await readdir(directory)).toEqual(['fox.mp4']);
+    expect(await names()).toEqual(['fox.mp4']);
   });
 
   it('all resolve with overwrite, with the complete file each time', async () => {
     const all = await Promise.all(Array.from({ length: 5 }, () => save(target, { overwrite: true })));
     expect(all.map(({ sizeBytes }) => sizeBytes)).toEqual(Array(5).fill(MOVIE.length));
     await isMovie(target);
-    expect(await readdir(directory)).toEqual(['fox.mp4']);
+    expect(await names()).toEqual(['fox.mp4']);
   });
 });

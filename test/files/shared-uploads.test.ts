@@ -3,24 +3,25 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { fromPath } from '../../src/adapters/node/index.js';
-import { createSandbox, type SandboxOptions } from '../../src/sandbox/index.js';
+import type { SandboxOptions } from '../../src/sandbox/index.js';
 import { outlivingStore } from '../support/outliving-store.js';
+import { bodyOf, png, prompt, start } from './by-value-setup.js';
+import { failure } from './support.js';
 
-const prompt = 'the fox runs';
-const png = (seed = 0) => new Blob([new Uint8Array(3_000).fill(seed)], { type: 'image/png' });
+const CREATES = { method: 'POST', path: '/v1/videos' } as const;
 
-function start(options: SandboxOptions = {}) {
-  const sandbox = createSandbox({ balanceTokens: 1e6, jobDurationMs: 0, limits: 'off', ...options });
+function setUp(options: SandboxOptions = {}) {
+  const { sandbox, client } = start({ limits: 'off', ...options });
   const sent = (line: string) => sandbox.requests.filter(({ method, path }) => `${method} ${path}`.startsWith(line));
   const uploads = () => sent('POST /v1/uploads/complete').length;
-  const frames = () =>
-    sent('POST /v1/videos').map(({ body }) => JSON.parse(body ?? '{}').first_frame_upload_id as string);
-  return { sandbox, client: sandbox.client(), sent, uploads, frames };
+  const frames = () => sent('POST /v1/videos').map((create): string => bodyOf(create).first_frame_upload_id);
+  const keys = () => sent('POST /v1/videos').map(({ headers }) => headers['idempotency-key']);
+  return { sandbox, client, sent, uploads, frames, keys };
 }
 
 describe('an object is uploaded once while its upload exists', () => {
   it("across consecutive and concurrent calls, and an account's clients", async () => {
-    const { sandbox, client, uploads, frames } = start();
+    const { sandbox, client, uploads, frames } = setUp();
     const file = png();
     await client.videos.create({ prompt, first_frame_upload_id: file });
     const create = () => client.videos.create({ prompt, first_frame_upload_id: file });
@@ -34,7 +35,7 @@ describe('an object is uploaded once while its upload exists', () => {
   });
 
   it('by concurrent calls, even if one of them fails', async () => {
-    const { sandbox, client, uploads } = start();
+    const { sandbox, client, uploads } = setUp();
     const file = png();
     const abort = new AbortController();
     sandbox.faults.add({ match: { method: 'POST', path: '/v1/uploads', nth: 1 }, status: 400, code: 'upload_invalid' });
@@ -46,10 +47,9 @@ describe('an object is uploaded once while its upload exists', () => {
   });
 
   it('unless its content has changed', async () => {
-    const { client, uploads } = start();
-    const bytes = Buffer.from(new Uint8Array(await png().arrayBuffer()));
-    bytes.set([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
-    const path = join(tmpdir(), `one-upload-${process.pid}.png`);
+    const { client, uploads } = setUp();
+    const bytes = await png().bytes();
+    const path = join(tmpdir(), `shared-upload-${process.pid}.png`);
     await writeFile(path, bytes);
     const onDisk = fromPath(path);
     for (let at = 0; at < 2; at++) {
@@ -63,7 +63,7 @@ describe('an object is uploaded once while its upload exists', () => {
   });
 
   it('and again after the upload was deleted', async () => {
-    const { client, uploads, frames, sent } = start();
+    const { client, uploads, frames, sent } = setUp();
     const file = png();
     await client.videos.createAndWait({ prompt, first_frame_upload_id: file });
     await client.uploads.delete(frames()[0] ?? '');
@@ -73,7 +73,7 @@ describe('an object is uploaded once while its upload exists', () => {
   });
 
   it('with cleanup until its last job ends, and again for the next one', async () => {
-    const { client, uploads, sent } = start();
+    const { client, uploads, sent } = setUp();
     const file = png();
     const run = () => client.videos.createAndWait({ prompt, first_frame_upload_id: file }, { cleanup: 'after-job' });
     await Promise.all([run(), run()]);
@@ -83,7 +83,7 @@ describe('an object is uploaded once while its upload exists', () => {
   });
 
   it("and retained for a recovering call, even if another call's cleanup runs", async () => {
-    const { client, sandbox, sent, uploads } = start({ clock: 'manual' });
+    const { client, sandbox, sent, uploads } = setUp({ clock: 'manual' });
     const file = png();
     sandbox.outcomes.next({ status: 'failed', errorCode: 'reference_asset_pending', errorData: { retry_after: 60 } });
     const params = { prompt, first_frame_upload_id: file };
@@ -96,16 +96,11 @@ describe('an object is uploaded once while its upload exists', () => {
   });
 
   it("and a rejected call doesn't delete an earlier call's upload", async () => {
-    const { sandbox, client, sent } = start();
-    const file = png();
-    await client.videos.create({ prompt, first_frame_upload_id: file });
-    sandbox.faults.add({
-      match: { method: 'POST', path: '/v1/videos' },
-      status: 400,
-      code: 'invalid_request',
-      times: 1,
-    });
-    await expect(client.videos.create({ prompt, first_frame_upload_id: file })).rejects.toMatchObject({ status: 400 });
+    const { sandbox, client, sent } = setUp();
+    const params = { prompt, first_frame_upload_id: png() };
+    await client.videos.create(params);
+    sandbox.faults.add({ match: CREATES, status: 400, code: 'invalid_request', times: 1 });
+    await expect(client.videos.create(params)).rejects.toMatchObject({ status: 400 });
     expect(sent('DELETE')).toEqual([]);
   });
 });
@@ -114,56 +109,48 @@ describe('an upload deleted by the service', () => {
   const forgotten = { status: 404, code: 'reference_upload_not_found' };
 
   it('is uploaded again once, and the create is retried with its key', async () => {
-    const { sandbox, client, uploads, frames, sent } = start();
-    const file = png();
-    await client.videos.create({ prompt, first_frame_upload_id: file });
-    sandbox.faults.add({ match: { method: 'POST', path: '/v1/videos' }, ...forgotten, times: 1 });
-    const { idempotencyKey } = await client.videos.create({ prompt, first_frame_upload_id: file });
+    const { sandbox, client, uploads, frames, keys } = setUp();
+    const params = { prompt, first_frame_upload_id: png() };
+    await client.videos.create(params);
+    sandbox.faults.add({ match: CREATES, ...forgotten, times: 1 });
+    const { idempotencyKey } = await client.videos.create(params);
     expect(uploads()).toBe(2);
     const [first, rejected, again] = frames();
     expect(rejected).toBe(first);
     expect(again).not.toBe(first);
-    const keys = sent('POST /v1/videos').map(({ headers }) => headers['idempotency-key']);
-    expect(keys.slice(1)).toEqual([idempotencyKey, idempotencyKey]);
-    await client.videos.create({ prompt, first_frame_upload_id: file });
+    expect(keys().slice(1)).toEqual([idempotencyKey, idempotencyKey]);
+    await client.videos.create(params);
     expect(frames().at(-1)).toBe(again);
   });
 
   it('needs a derived key if the service repeats its first rejection', async () => {
-    const { sandbox, client, uploads, sent } = start();
-    const file = png();
-    await client.videos.create({ prompt, first_frame_upload_id: file });
-    sandbox.faults.add({ match: { method: 'POST', path: '/v1/videos' }, ...forgotten, times: 2 });
-    const params = { prompt, first_frame_upload_id: file };
+    const { sandbox, client, uploads, keys } = setUp();
+    const params = { prompt, first_frame_upload_id: png() };
+    await client.videos.create(params);
+    sandbox.faults.add({ match: CREATES, ...forgotten, times: 2 });
     const { idempotencyKey } = await client.videos.create(params, { idempotencyKey: 'order-1' });
     expect(idempotencyKey).toBe('order-1:f1');
-    expect(
-      sent('POST /v1/videos')
-        .slice(1)
-        .map(({ headers }) => headers['idempotency-key']),
-    ).toEqual(['order-1', 'order-1', 'order-1:f1']);
+    expect(keys().slice(1)).toEqual(['order-1', 'order-1', 'order-1:f1']);
     expect(uploads()).toBe(2);
   });
 
   it('needs a derived key of at most 255 characters, so that resume() can retry it', async () => {
-    const { sandbox, sent } = start();
+    const { sandbox, keys } = setUp();
     const client = sandbox.client({ store: outlivingStore(), maxRetries: 0 });
     const params = { prompt, first_frame_upload_id: png() };
     await client.videos.create(params);
-    const creates = { match: { method: 'POST', path: '/v1/videos' } };
-    sandbox.faults.add({ ...creates, ...forgotten, times: 2 });
-    sandbox.faults.add({ ...creates, status: 500, code: 'internal_error', times: 1 });
-    const error = await client.videos.create(params, { idempotencyKey: 'k'.repeat(255) }).catch((error) => error);
-    const { idempotencyKey } = error;
+    sandbox.faults.add({ match: CREATES, ...forgotten, times: 2 });
+    sandbox.faults.add({ match: CREATES, status: 500, code: 'internal_error', times: 1 });
+    const error = await failure(client.videos.create(params, { idempotencyKey: 'k'.repeat(255) }));
+    const { idempotencyKey } = error as Error & { idempotencyKey?: string };
     expect(idempotencyKey).toMatch(/^k{128}-[0-9a-f]{64}:f1$/);
     for await (const { job } of client.resume()) expect(job.status).toBe('completed');
-    const keys = sent('POST /v1/videos').map(({ headers }) => headers['idempotency-key']);
-    expect(keys.slice(-2)).toEqual([idempotencyKey, idempotencyKey]);
+    expect(keys().slice(-2)).toEqual([idempotencyKey, idempotencyKey]);
   });
 
   it('is an error if this call uploaded it', async () => {
-    const { sandbox, client, uploads } = start();
-    sandbox.faults.add({ match: { method: 'POST', path: '/v1/videos' }, ...forgotten, times: 1 });
+    const { sandbox, client, uploads } = setUp();
+    sandbox.faults.add({ match: CREATES, ...forgotten, times: 1 });
     const create = client.videos.create({ prompt, first_frame_upload_id: png() });
     await expect(create).rejects.toMatchObject({ code: 'reference_upload_not_found' });
     expect(uploads()).toBe(1);

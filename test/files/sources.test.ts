@@ -20,10 +20,11 @@ afterEach(() => {
 
 async function contentOf(source: Source): Promise<number[]> {
   const all: number[] = [];
-  for (let it = source.open(), next = await it.next(); !next.done; next = await it.next()) all.push(...next.value);
+  const chunks = source.open();
+  for (let next = await chunks.next(); !next.done; next = await chunks.next()) all.push(...next.value);
   return all;
 }
-async function* pieces<T>(...all: T[]) {
+async function* iterate<T>(...all: T[]) {
   yield* all;
 }
 const response = (headers: Record<string, string> = {}, url?: string) => {
@@ -35,7 +36,7 @@ describe("a stream that isn't sent is canceled", () => {
   it.each<[string, FileOptions]>([
     ['if its size is missing', {}],
     ['if it is too large', { sizeBytes: 500_000_000, mimeType: 'image/png' }],
-  ])('%s', async (_why, options) => {
+  ])('%s', async (_, options) => {
     const cancel = vi.fn();
     await expect(describeFile(new ReadableStream({ cancel }), options)).rejects.toThrow(GenError);
     await vi.waitFor(() => expect(cancel).toHaveBeenCalledOnce());
@@ -59,8 +60,8 @@ describe("a stream that isn't sent is canceled", () => {
   it('if the call was aborted before it started', async () => {
     const cancel = vi.fn();
     const { client, seen } = stubbed([]);
-    const options = { sizeBytes: 5, mimeType: 'image/png', signal: AbortSignal.abort(new Error('left')) };
-    await expect(client.uploads.upload(new ReadableStream({ cancel }), options)).rejects.toThrow('left');
+    const options = { sizeBytes: 5, mimeType: 'image/png', signal: AbortSignal.abort(new Error('enough')) };
+    await expect(client.uploads.upload(new ReadableStream({ cancel }), options)).rejects.toThrow('enough');
     await vi.waitFor(() => expect(cancel).toHaveBeenCalledOnce());
     expect(seen).toEqual([]);
   });
@@ -70,45 +71,31 @@ describe('a source is recognized', () => {
   it.each<[string, () => unknown, Partial<Source>]>([
     ['an ArrayBuffer', () => BYTES.slice().buffer, { kind: 'bytes', sizeBytes: 5, repeatable: true }],
     ['a stream', () => new Blob([BYTES]).stream(), { kind: 'a ReadableStream', repeatable: false }],
-    ['a Node stream of a buffer', () => Object.assign(pieces(BYTES), { path: Buffer.from('x') }), { name: undefined }],
-    ['a factory of iterables', () => async () => pieces(BYTES), { kind: 'a factory', repeatable: true }],
-    ['an iterable of views', () => pieces(new DataView(BYTES.slice().buffer)), { kind: 'an async iterable' }],
+    ['a Node stream of a buffer', () => Object.assign(iterate(BYTES), { path: Buffer.from('x') }), { name: undefined }],
+    ['a factory of iterables', () => async () => iterate(BYTES), { kind: 'a factory', repeatable: true }],
+    ['an iterable of views', () => iterate(new DataView(BYTES.slice().buffer)), { kind: 'an async iterable' }],
+    [
+      'an ArrayBuffer of another realm',
+      () => runInNewContext('Uint8Array.of(1, 2, 3, 4, 5).buffer'),
+      { kind: 'bytes' },
+    ],
+    ['a Response of a URL', () => response({}, 'https://a.test/fox.png?sig=1'), { name: 'fox.png', type: undefined }],
+    ['a Response with an invalid length', () => response({ 'content-length': '5x' }), { sizeBytes: undefined }],
     [
       'an encoded Response',
       () => response({ 'content-length': '5', 'content-encoding': 'gzip' }),
       { sizeBytes: undefined },
     ],
-    ['a Response with an invalid length', () => response({ 'content-length': '5x' }), { sizeBytes: undefined }],
-    [
-      'a Response with a file name',
-      () => response({ 'content-disposition': 'inline; filename="a b.png"; x=1' }),
-      { name: 'a b.png' },
-    ],
-    [
-      'a Response with a semicolon in its file name',
-      () => response({ 'content-disposition': 'attachment; filename="a;\\"b.png"' }),
-      { name: 'a;"b.png' },
-    ],
-    [
-      'a Response with an encoded file name',
-      () => response({ 'content-disposition': "attachment; filename=x.png; filename*=UTF-8''f%C3%BC.png" }),
-      { name: 'fü.png' },
-    ],
-    [
-      'a Response with another parameter',
-      () => response({ 'content-disposition': 'inline; myfilename="x.png"' }),
-      { name: undefined },
-    ],
-    [
-      'an ArrayBuffer from another realm',
-      () => runInNewContext('Uint8Array.of(1, 2, 3, 4, 5).buffer'),
-      { kind: 'bytes' },
-    ],
-    [
-      'a Response from a URL',
-      () => response({}, 'https://a.test/files/fox.png?sig=1'),
-      { name: 'fox.png', type: undefined },
-    ],
+    ...Object.entries({
+      'inline; filename="a b.png"; x=1': 'a b.png',
+      'attachment; filename="a;\\"b.png"': 'a;"b.png',
+      "attachment; filename=x.png; filename*=UTF-8''f%C3%BC.png": 'fü.png',
+      'inline; myfilename="x.png"': undefined,
+    }).map(([disposition, name]): [string, () => Response, Partial<Source>] => [
+      `a Response with ${disposition}`,
+      () => response({ 'content-disposition': disposition }),
+      { name },
+    ]),
   ])('%s', async (_, given, expected) => {
     const source = recognizeSource(given());
     expect(source).toMatchObject(expected);
@@ -152,6 +139,7 @@ describe('a source is rejected', () => {
     [locked, 'The ReadableStream is locked'],
     [new URL('https://a.test'), 'fromPath(path)'],
     [{ buffer: BYTES }, 'Pass its buffer: file.buffer'],
+    [new Response('no', { status: 404 }), '404'],
     [null, 'This is not a source.'],
     [{ size: 1, stream: 'x' }, 'This is not a source.'],
     [{ getReader: true }, 'This is not a source.'],
@@ -160,7 +148,7 @@ describe('a source is rejected', () => {
   });
 
   it.each<[unknown, string]>([
-    [pieces('text'), 'A source must yield bytes (Uint8Array), not string.'],
+    [iterate('text'), 'A source must yield bytes (Uint8Array), not string.'],
     [() => 'text', 'The factory must return a ReadableStream or an async iterable.'],
   ])('on reading: %s', async (given, message) => {
     await expect(contentOf(recognizeSource(given))).rejects.toThrow(message);
@@ -168,12 +156,8 @@ describe('a source is rejected', () => {
 
   it('with its kind and the reason if reading fails', async () => {
     const cause = new Error('EACCES');
-    const broken = {
-      name: 'fox',
-      size: 5,
-      type: '',
-      stream: () => new ReadableStream({ start: (it) => it.error(cause) }),
-    };
+    const stream = () => new ReadableStream({ start: (controller) => controller.error(cause) });
+    const broken = { name: 'fox', size: 5, type: '', stream };
     await expect(describeFile(broken, {})).rejects.toMatchObject({
       message: expect.stringMatching(/^Nothing was uploaded: "fox" cannot be read\. EACCES/),
       step: 'prepare',

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest';
 import { type ClientOptions, GenClient } from '../../src/index.js';
 import { systemClock } from '../../src/runtime/clock.js';
 import { rejection } from '../transport/support.js';
@@ -8,6 +8,19 @@ import type { LoopbackService } from './loopback-service.js';
 export function makeClient(service: LoopbackService, options: Partial<ClientOptions> = {}): GenClient {
   return new GenClient({ apiKey: 'key-for-tests', baseUrl: service.baseUrl, ...options });
 }
+
+/** Opens a server before each test, and closes it afterward. */
+export function perTest<T extends { open(): Promise<void>; close(): Promise<void> }>(server: T): T {
+  beforeEach(() => server.open());
+  afterEach(() => server.close());
+  return server;
+}
+
+/** Creates a file's bytes. Files with another `step` have other bytes. */
+export const movie = (sizeBytes: number, step = 13) => new Uint8Array(sizeBytes).map((_, at) => (at * step) % 249);
+
+/** The rejection of a file whose link has expired. */
+export const EXPIRED = { status: 410, body: { error: { code: 'output_expired', message: 'Gone.' } } };
 
 /** Returns a call's error. */
 export const failure = async (work: Promise<unknown>) => (await rejection(work)) as Error & { readonly code?: string };

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { BASE_URL, json, rejection, stubbed } from '../transport/support.js';
 
 const FOX = { file_name: 'fox.png', mime_type: 'image/png', file_size: 3, upload_type: 'IMAGE' } as const;
-const answering = (body: unknown, init?: ResponseInit) => stubbed(() => json(JSON.stringify(body), init));
+const respondWith = (body: unknown, init?: ResponseInit) => stubbed(() => json(JSON.stringify(body), init));
 const url = 'https://storage.test/put/upl_1';
 const headers = { 'content-type': 'image/png' };
 const bare = { upload_id: 'upl_1', direct_upload_url: url };
@@ -25,14 +25,14 @@ it.each<[string, object]>([
   ['data with headers as pairs', { data: { ...bare, headers: [['content-type', 'image/png']] } }],
   ['data with headers as objects', { data: { ...bare, headers: [{ name: 'content-type', value: 'image/png' }] } }],
 ])('step 1 accepts a response with the upload in %s', async (_, body) => {
-  expect(await answering(body).client.uploads.create(FOX)).toMatchObject(record);
+  expect(await respondWith(body).client.uploads.create(FOX)).toMatchObject(record);
 });
 
 it.each<[string, unknown]>([
   ['data.upload_id', { data: { ...record, upload_id: '' } }],
   ['data.direct_upload_url', { data: { upload: { upload_id: 'upl_1' } } }],
 ])('step 1 without a valid %s rejects with a ResponseError with the key', async (path, body) => {
-  const error = await rejection(answering(body).client.uploads.create(FOX, { idempotencyKey: 'order-1' }));
+  const error = await rejection(respondWith(body).client.uploads.create(FOX, { idempotencyKey: 'order-1' }));
   expect(error).toMatchObject({ name: 'ResponseError', idempotencyKey: 'order-1', path });
 });
 
@@ -42,13 +42,13 @@ it.each<[object | null, object]>([
   [{ data: { upload_id: 7 } }, { upload_id: 'upl_1' }],
   [null, { upload_id: 'upl_1' }],
 ])('step 3 converts the response %j to %j', async (body, upload) => {
-  const { client, seen } = answering(body);
+  const { client, seen } = respondWith(body);
   expect(await client.uploads.complete('upl_1')).toEqual(upload);
   expect(seen).toMatchObject([{ url: `${BASE_URL}/v1/uploads/complete`, body: '{"upload_id":"upl_1"}' }]);
 });
 
 it('an invalid upload or a misspelled option rejects before anything is sent', async () => {
-  const { client, seen } = answering({});
+  const { client, seen } = respondWith({});
   const file = new Blob(['x'], { type: 'image/png' });
   await expect(client.uploads.put('upl_1' as never, file)).rejects.toThrow(
     'upload must be what uploads.create returned',
@@ -62,9 +62,11 @@ it('an invalid upload or a misspelled option rejects before anything is sent', a
 });
 
 it('an invalid returned header rejects with an UploadError, and the upload is deleted', async () => {
-  const { client, seen } = answering({ data: { ...bare, headers: { 'x-meta-name': 'лиса' } } });
+  const { client, seen } = respondWith({ data: { ...bare, headers: { 'x-meta-name': 'лиса' } } });
   expect(await rejection(client.uploads.upload(new Blob(['x'], { type: 'image/png' })))).toMatchObject({
-    ...{ name: 'UploadError', step: 'put', message: expect.stringContaining('"x-meta-name"') },
+    name: 'UploadError',
+    step: 'put',
+    message: expect.stringContaining('"x-meta-name"'),
   });
   expect(seen.map(({ method }) => method)).toEqual(['POST', 'DELETE']);
 });

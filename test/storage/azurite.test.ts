@@ -1,18 +1,17 @@
 // The recipe examples/storage/azure-blob.ts on Azure's own emulator and SDK.
 import { type ChildProcess, spawn } from 'node:child_process';
-import { createHash } from 'node:crypto';
 import type { Readable } from 'node:stream';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { azureBlob } from '../../examples/storage/azure-blob.js';
 import { copyOutput } from '../../src/adapters/storage/index.js';
-import { LoopbackService } from '../files/loopback-service.js';
-import { makeClient } from '../files/support.js';
+import { hash, LoopbackService } from '../files/loopback-service.js';
+import { makeClient, movie } from '../files/support.js';
 import { freePort } from '../support/free-port.js';
 import { PATIENCE_MS } from '../support/patience.js';
 import { importPackage, packageProgram, whyNoStores } from './packages.js';
 
-const MOVIE = new Uint8Array(6_000_000).map((_, at) => (at * 13) % 249);
-const SHA256 = createHash('sha256').update(MOVIE).digest('hex');
+const MOVIE = movie(6_000_000);
+const SHA256 = hash(MOVIE);
 
 interface Blob {
   getProperties(): Promise<{
@@ -42,17 +41,13 @@ describe.skipIf(whyNoStores() !== undefined)('Azure Blob Storage', () => {
   beforeAll(async () => {
     const port = await freePort();
     const flags = ['--silent', '--inMemoryPersistence', '--skipApiVersionCheck', '--disableTelemetry'];
-    azurite = spawn(
-      process.execPath,
-      [packageProgram('azurite/dist/src/blob/main.js'), '--blobPort', `${port}`, ...flags],
-      { stdio: 'ignore' },
-    );
+    const program = packageProgram('azurite/dist/src/blob/main.js');
+    azurite = spawn(process.execPath, [program, '--blobPort', `${port}`, ...flags], { stdio: 'ignore' });
     const key = 'Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==';
     const { BlobServiceClient } = await importPackage<Sdk>('@azure/storage-blob');
     const text = `DefaultEndpointsProtocol=http;AccountName=devstoreaccount1;AccountKey=${key};BlobEndpoint=http://127.0.0.1:${port}/devstoreaccount1;`;
     container = BlobServiceClient.fromConnectionString(text).getContainerClient('media');
-    const isUp = () => container.createIfNotExists();
-    await vi.waitFor(isUp, { timeout: PATIENCE_MS, interval: 200 });
+    await vi.waitFor(() => container.createIfNotExists(), { timeout: PATIENCE_MS, interval: 200 });
     service = await LoopbackService.start();
   });
   afterAll(async () => {

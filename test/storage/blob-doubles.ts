@@ -15,12 +15,12 @@ export interface BlobDouble {
   close(): Promise<unknown>;
 }
 
-type Answer = readonly [status: number, body: unknown];
-type Api = (request: IncomingMessage, url: URL, double: BlobDouble) => Promise<Answer>;
+type ApiResponse = readonly [status: number, body: unknown];
+type Api = (request: IncomingMessage, url: URL, double: BlobDouble) => Promise<ApiResponse>;
 
 async function start(api: Api): Promise<BlobDouble> {
   const server: Server = createServer(async (request, response) => {
-    const failed = (): Answer => [500, {}];
+    const failed = (): ApiResponse => [500, {}];
     const [status, body] = await api(request, new URL(request.url ?? '/', 'http://double'), double).catch(failed);
     response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
   });
@@ -44,23 +44,25 @@ async function read(request: IncomingMessage): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
+const describe = (name: string, headers: IncomingMessage['headers']) => ({
+  url: `https://blob.test/${name}`,
+  pathname: name,
+  contentType: headers['x-content-type'],
+  etag: '"1"',
+});
+
 /** PUT /?pathname=…, GET /?url=… */
 export const vercelBlobDouble = () =>
   start(async (request, url, { objects, puts }) => {
-    const missing: Answer = [404, { error: { code: 'not_found', message: 'The requested blob does not exist' } }];
+    const missing: ApiResponse = [404, { error: { code: 'not_found', message: 'The requested blob does not exist' } }];
     if (!request.headers.authorization?.startsWith('Bearer vercel_blob_rw_'))
       return [403, { error: { code: 'forbidden' } }];
     if (request.method === 'GET') {
       const name = url.searchParams.get('url') ?? '';
       const object = objects.get(name);
       if (object === undefined) return missing;
-      const reported = {
-        url: `https://blob.test/${name}`,
-        pathname: name,
-        uploadedAt: new Date().toISOString(),
-        etag: '"1"',
-      };
-      return [200, { ...reported, size: object.bytes.length, contentType: object.headers['x-content-type'] }];
+      const size = object.bytes.length;
+      return [200, { ...describe(name, object.headers), uploadedAt: new Date().toISOString(), size }];
     }
     const name = url.searchParams.get('pathname') ?? '';
     puts.push(name);
@@ -69,16 +71,13 @@ export const vercelBlobDouble = () =>
       return [400, { error: { code: 'bad_request', message: 'This blob already exists, use `allowOverwrite: true`' } }];
     }
     objects.set(name, { bytes, headers: request.headers });
-    return [
-      200,
-      { url: `https://blob.test/${name}`, pathname: name, contentType: request.headers['x-content-type'], etag: '"1"' },
-    ];
+    return [200, describe(name, request.headers)];
   });
 
 /** POST /storage/v1/object/<bucket>/<path>, GET /storage/v1/object/info/<bucket>/<path> */
 export const supabaseDouble = () =>
   start(async (request, url, { objects, puts }) => {
-    const rejected = (status: number, error: string, message: string): Answer => [
+    const rejected = (status: number, error: string, message: string): ApiResponse => [
       400,
       { statusCode: `${status}`, error, message },
     ];

@@ -1,43 +1,33 @@
 // `npm run campaign -- storage [copies] [seed]`: copies files through seeded faults of the service and the store.
-import { createHash } from 'node:crypto';
 import { pathToFileURL } from 'node:url';
 import { copyOutput, s3 } from '../../src/adapters/storage/index.js';
 import { GenClient } from '../../src/index.js';
-import { LoopbackService } from '../files/loopback-service.js';
+import { hash, LoopbackService } from '../files/loopback-service.js';
 import { seeded } from '../support/seeded.js';
 import { S3Double, type S3Fault } from './s3-double.js';
 
 const API_KEY = 'sk-campaign-0123456789';
-const AT_ONCE = 25;
+const CONCURRENCY = 25;
 
 export interface CampaignReport {
-  readonly copies: number;
   /** Objects that contain one complete version of their file, with the SHA-256 that the copy returned. */
-  readonly whole: number;
+  readonly complete: number;
   /** Incomplete objects that a reader found while copies were in flight. */
-  readonly torn: number;
+  readonly incomplete: number;
   /** Number of the reader's checks. */
-  readonly looks: number;
+  readonly checks: number;
   readonly faults: { readonly service: number; readonly store: number };
   readonly puts: number;
   /** Requests when all copies were repeated. */
-  readonly repeated: { readonly existed: number; readonly puts: number; readonly reads: number };
+  readonly repeated: { readonly existed: number; readonly puts: number; readonly downloads: number };
   /** Requests to the store that contained the API key. */
-  readonly keyShown: number;
+  readonly withApiKey: number;
 }
 
-const sha256 = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex');
-
-/** Runs `copies` copies twice, `AT_ONCE` at a time. */
-export async function runCampaign({
-  copies,
-  seed,
-}: {
-  readonly copies: number;
-  readonly seed: number;
-}): Promise<CampaignReport> {
+/** Runs `copies` copies twice, `CONCURRENCY` at a time. */
+export async function runCampaign(copies: number, seed: number): Promise<CampaignReport> {
   const random = seeded(seed);
-  const upTo = (most: number) => Math.floor(random() * most);
+  const upTo = (max: number) => Math.floor(random() * max);
   const service = await LoopbackService.start();
   const store = await S3Double.start();
   const client = new GenClient({ apiKey: API_KEY, baseUrl: service.baseUrl, rateLimit: 'off' });
@@ -45,14 +35,14 @@ export async function runCampaign({
   let serviceFaults = 0;
   let storeFaults = 0;
 
-  const makeJob = (id: string) => {
-    const make = () => {
-      const start = upTo(251);
-      return Uint8Array.from({ length: 20_000 + upTo(300_000) }, (_, at) => (at * 7 + start) % 251);
-    };
-    const body = make();
-    const known = new Set([sha256(body)]);
-    versions.set(id, known);
+  const createBytes = () => {
+    const start = upTo(251);
+    return Uint8Array.from({ length: 20_000 + upTo(300_000) }, (_, at) => (at * 7 + start) % 251);
+  };
+  const createJob = (id: string) => {
+    const body = createBytes();
+    const hashes = new Set([hash(body)]);
+    versions.set(id, hashes);
     const cuts = Array.from({ length: upTo(4) }, () => upTo(body.length));
     serviceFaults += cuts.length;
     const output = service.addOutput(id, { body, cuts, ranges: random() < 0.9, chunked: random() < 0.1 });
@@ -65,9 +55,9 @@ export async function runCampaign({
       else delete output.rejection;
       if (requested !== 2 || random() > 0.1) return;
       serviceFaults += 1;
-      const changed = make();
-      known.add(sha256(changed));
-      Object.assign(output, { body: changed, etag: `"${sha256(changed)}"` });
+      const changed = createBytes();
+      hashes.add(hash(changed));
+      Object.assign(output, { body: changed, etag: `"${hash(changed)}"` });
     };
   };
   const faults = (): S3Fault[] => {
@@ -87,75 +77,72 @@ export async function runCampaign({
   };
 
   const ids = Array.from({ length: copies }, (_, at) => `job_${at}`);
-  for (const id of ids) makeJob(id);
-  const reported = new Map<string, string | undefined>();
+  for (const id of ids) createJob(id);
+  const returned = new Map<string, string | undefined>();
   const copy = (id: string) => copyOutput(client, id, s3(store.at(`out/${id}.mp4`)), { retries: 20, timeoutMs: 1_500 });
   const reader = startReader(store, versions);
   await eachOf(ids, async (id) => {
     const next = faults();
     storeFaults += next.length;
     store.faults.push(...next);
-    reported.set(id, (await copy(id)).sha256);
+    returned.set(id, (await copy(id)).sha256);
   });
-  const { torn, looks } = await reader.stop();
+  const read = await reader.stop();
 
-  const whole = ids.filter((id) => {
+  const complete = ids.filter((id) => {
     const object = store.objects.get(`out/${id}.mp4`);
-    const digest = object && sha256(object.bytes);
-    return digest !== undefined && versions.get(id)?.has(digest) && (reported.get(id) ?? digest) === digest;
+    const digest = object && hash(object.bytes);
+    return digest !== undefined && versions.get(id)?.has(digest) && (returned.get(id) ?? digest) === digest;
   }).length;
   const puts = store.sent('PUT').length;
 
-  // Restore changed files, which the store would treat as different, to count what a repetition transfers.
+  // A changed file would be copied again, so restore it to count what a repetition transfers.
   for (const id of ids) {
     const object = store.objects.get(`out/${id}.mp4`);
     service.addOutput(id, { body: object?.bytes ?? new Uint8Array() });
   }
   store.faults.length = 0;
-  const seenBefore = service.seen.length;
+  const before = service.downloads.length;
   let existed = 0;
   await eachOf(ids, async (id) => {
     if ((await copy(id)).existed) existed += 1;
   });
-  const reads = service.seen.slice(seenBefore).filter(({ method }) => method === 'GET').length;
-  const keyShown = store.seen.filter((request) => JSON.stringify(request).includes(API_KEY)).length;
+  const withApiKey = store.seen.filter((request) => JSON.stringify(request).includes(API_KEY)).length;
   await service.close();
   await store.close();
   return {
-    copies,
-    whole,
-    torn,
-    looks,
+    complete,
+    ...read,
     faults: { service: serviceFaults, store: storeFaults },
     puts,
-    repeated: { existed, puts: store.sent('PUT').length - puts, reads },
-    keyShown,
+    repeated: { existed, puts: store.sent('PUT').length - puts, downloads: service.downloads.length - before },
+    withApiKey,
   };
 }
 
 /** Reads every visible object repeatedly, like another client of the store. */
 function startReader(store: S3Double, versions: ReadonlyMap<string, ReadonlySet<string>>) {
-  let [torn, looks, isOver] = [0, 0, false];
-  const look = async () => {
-    while (!isOver) {
+  let [incomplete, checks, isStopped] = [0, 0, false];
+  const check = async () => {
+    while (!isStopped) {
       for (const key of [...store.objects.keys()].slice(-10)) {
         const object = await s3(store.at(key))
           .get({ method: 'GET', signal: new AbortController().signal })
           .catch(() => undefined);
         if (object === undefined) continue;
-        const digest = sha256(new Uint8Array(await object.arrayBuffer()));
-        looks += 1;
-        if (!versions.get(key.replace(/^out\/|\.mp4$/g, ''))?.has(digest)) torn += 1;
+        checks += 1;
+        const digest = hash(await object.bytes());
+        if (!versions.get(key.replace(/^out\/|\.mp4$/g, ''))?.has(digest)) incomplete += 1;
       }
       await new Promise((done) => setTimeout(done, 20));
     }
   };
-  const looking = look();
+  const checking = check();
   return {
     async stop() {
-      isOver = true;
-      await looking;
-      return { torn, looks };
+      isStopped = true;
+      await checking;
+      return { incomplete, checks };
     },
   };
 }
@@ -165,14 +152,14 @@ async function eachOf(ids: readonly string[], work: (id: string) => Promise<void
   const one = async () => {
     for (let id = queue.shift(); id !== undefined; id = queue.shift()) await work(id);
   };
-  await Promise.all(Array.from({ length: AT_ONCE }, one));
+  await Promise.all(Array.from({ length: CONCURRENCY }, one));
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
   const [copies = 500, seed = 1] = process.argv.slice(2).map(Number);
   const start = performance.now();
-  const report = await runCampaign({ copies, seed });
+  const report = await runCampaign(copies, seed);
   console.log(JSON.stringify(report, undefined, 2));
   console.log(`${((performance.now() - start) / 1000).toFixed(0)} s`);
-  process.exit(report.whole === copies && report.torn === 0 && report.repeated.existed === copies ? 0 : 1);
+  process.exit(report.complete === copies && report.incomplete === 0 && report.repeated.existed === copies ? 0 : 1);
 }

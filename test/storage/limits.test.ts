@@ -2,30 +2,22 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { promisify } from 'node:util';
-import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { copyOutput, s3 } from '../../src/adapters/storage/index.js';
 import { LoopbackService } from '../files/loopback-service.js';
-import { makeClient } from '../files/support.js';
+import { makeClient, movie, perTest } from '../files/support.js';
 import { ensureBuilt, ROOT } from '../support/build.js';
 import { MemoryStore } from './memory-store.js';
 import { S3Double } from './s3-double.js';
 
-const MOVIE = new Uint8Array(1_000_000).map((_, at) => (at * 13) % 249);
+const MOVIE = movie(1_000_000);
 
 describe('a hanging store', () => {
-  let service: LoopbackService;
-  let store: S3Double;
-  beforeEach(async () => {
-    service = await LoopbackService.start();
-    service.addOutput('job_1', { body: MOVIE });
-    store = await S3Double.start();
-  });
-  afterEach(async () => {
-    await service.close();
-    await store.close();
-  });
+  const service = perTest(new LoopbackService());
+  const store = perTest(new S3Double());
 
   it('times out after timeoutMs and is retried, in mid-body and before the response', async () => {
+    service.addOutput('job_1', { body: MOVIE });
     store.faults.push({ method: 'PUT', stallAfter: 100_000 }, { method: 'PUT', stallAfter: MOVIE.length });
     const start = performance.now();
     const stored = await copyOutput(makeClient(service), 'job_1', s3(store.at('x')), { timeoutMs: 300 });
@@ -35,6 +27,7 @@ describe('a hanging store', () => {
   });
 
   it('fails with a StorageError that identifies the option if it never recovers', async () => {
+    service.addOutput('job_1', { body: MOVIE });
     const put = () => new Promise<never>(() => {});
     const copying = copyOutput(makeClient(service), 'job_1', { put }, { timeoutMs: 100, retries: 0 });
     await expect(copying).rejects.toMatchObject({
@@ -45,19 +38,17 @@ describe('a hanging store', () => {
   });
 
   it("isn't blamed for a slow service", async () => {
-    const slow = () =>
-      new ReadableStream({
-        async pull(controller) {
-          await new Promise((done) => setTimeout(done, 150));
-          at += 1;
-          controller.enqueue(MOVIE.slice(0, 1_000));
-          if (at === 5) controller.close();
-        },
-      });
-    let at = 0;
-    const client = makeClient(service, {
-      fetch: async () => new Response(slow(), { headers: { 'content-length': '5000', etag: '"1"' } }),
+    let sent = 0;
+    const slow = new ReadableStream({
+      async pull(controller) {
+        await new Promise((done) => setTimeout(done, 150));
+        sent += 1;
+        controller.enqueue(MOVIE.slice(0, 1_000));
+        if (sent === 5) controller.close();
+      },
     });
+    const fetch = async () => new Response(slow, { headers: { 'content-length': '5000', etag: '"1"' } });
+    const client = makeClient(service, { fetch });
     const options = { timeoutMs: 100, retries: 0 };
     expect(await copyOutput(client, 'job_1', new MemoryStore().at('x'), options)).toMatchObject({ sizeBytes: 5_000 });
   });
@@ -82,12 +73,8 @@ describe("a copy's memory", () => {
   it("doesn't grow with the file: 200 MB need a fraction of that", async () => {
     const service = await serve('files/server.mjs', '200000000');
     const store = await serve('storage/sink.mjs');
-    const { stdout } = await run(process.execPath, [
-      `${ROOT}bench/storage/copy.mjs`,
-      'gen-client copyOutput',
-      service,
-      store,
-    ]);
+    const args = [`${ROOT}bench/storage/copy.mjs`, 'gen-client copyOutput', service, store];
+    const { stdout } = await run(process.execPath, args);
     const { grownBytes, puts } = JSON.parse(stdout) as { grownBytes: number; puts: number };
     expect(puts).toBe(1);
     // Node collects buffers only after about 64 MB. Buffering the body would take 200 MB more.

@@ -2,18 +2,14 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createOutputHandler } from '../../src/adapters/storage/index.js';
 import type { OutputHandlerOptions } from '../../src/adapters/storage/output-handler.js';
 import { LoopbackService } from '../files/loopback-service.js';
-import { makeClient, quickPauses } from '../files/support.js';
+import { makeClient, movie, perTest, quickPauses } from '../files/support.js';
 
 quickPauses();
 
-const MOVIE = new Uint8Array(600_000).map((_, at) => (at * 13) % 249);
+const MOVIE = movie(600_000);
 
-let service: LoopbackService;
-beforeEach(async () => {
-  service = await LoopbackService.start();
-  service.addOutput('job_1', { body: MOVIE });
-});
-afterEach(() => service.close());
+const service = perTest(new LoopbackService());
+beforeEach(() => void service.addOutput('job_1', { body: MOVIE }));
 
 type Options = Partial<OutputHandlerOptions>;
 const serve = (options: Options = {}, path = '/files/job_1', init?: RequestInit) =>
@@ -21,7 +17,6 @@ const serve = (options: Options = {}, path = '/files/job_1', init?: RequestInit)
     new Request(`https://app.test${path}`, init),
   );
 const range = (text: string, more: Record<string, string> = {}) => ({ headers: { range: text, ...more } });
-const bytes = async (response: Response) => new Uint8Array(await response.arrayBuffer());
 const reads = () => service.seen.filter(({ path }) => /output/.test(path));
 
 describe('the file', () => {
@@ -38,35 +33,11 @@ describe('the file', () => {
       etag: service.outputs.get('job_1')?.etag,
       'x-content-type-options': 'nosniff',
     });
-    expect(await bytes(response)).toEqual(MOVIE);
-  });
-
-  it.each([
-    ['bytes=0-9', 206, 'bytes 0-9/600000', 10],
-    ['bytes=599990-', 206, 'bytes 599990-599999/600000', 10],
-    ['bytes=9-3', 200, null, 600_000],
-    ['bytes=0-1,5-6', 200, null, 600_000],
-    ['lines=1-2', 200, null, 600_000],
-  ])('requested with %s gets a %i', async (requested, status, contentRange, length) => {
-    const response = await serve({}, undefined, range(requested));
-    expect([response.status, response.headers.get('content-range')]).toEqual([status, contentRange]);
-    expect(response.headers.get('content-length')).toBe(`${length}`);
-    expect((await bytes(response)).length).toBe(length);
-  });
-
-  it('requested past its end gets a 416 with its size', async () => {
-    const response = await serve({}, undefined, range('bytes=600000-'));
-    expect([response.status, response.headers.get('content-range')]).toEqual([416, 'bytes */600000']);
-  });
-
-  it('is complete if If-Range has another version', async () => {
-    const etag = service.outputs.get('job_1')?.etag ?? '';
-    expect((await serve({}, undefined, range('bytes=0-9', { 'if-range': etag }))).status).toBe(206);
-    expect((await serve({}, undefined, range('bytes=0-9', { 'if-range': '"old"' }))).status).toBe(200);
+    expect(await response.bytes()).toEqual(MOVIE);
   });
 
   it('is described by HEAD without its bytes', async () => {
-    const response = await serve({}, undefined, { method: 'HEAD', ...range('bytes=0-9') });
+    const response = await serve({}, undefined, { method: 'HEAD' });
     expect([response.status, response.headers.get('content-length')]).toEqual([200, `${MOVIE.length}`]);
     expect(response.body).toBeNull();
     expect(reads().map(({ method }) => method)).toEqual(['HEAD']);
@@ -74,9 +45,9 @@ describe('the file', () => {
 
   it('recovers from an interruption', async () => {
     service.addOutput('job_1', { body: MOVIE, cuts: [100_000, 100_000] });
-    expect(await bytes(await serve())).toEqual(MOVIE);
+    expect(await (await serve()).bytes()).toEqual(MOVIE);
     service.addOutput('job_1', { body: MOVIE, cuts: [50_000] });
-    expect(await bytes(await serve({}, undefined, range('bytes=1000-199999')))).toEqual(MOVIE.slice(1_000, 200_000));
+    expect(await (await serve({}, undefined, range('bytes=1000-199999'))).bytes()).toEqual(MOVIE.slice(1_000, 200_000));
   });
 });
 
@@ -147,9 +118,10 @@ describe("a request's job", () => {
   it('appears in the 404 during development, never in production', async () => {
     const text = async () => (await serve({ authorize: () => false }, '/videos/abc/file')).text();
     vi.stubEnv('NODE_ENV', 'development');
-    expect(await text()).toBe('Not found. The requested ID is "file". Pass jobId to createOutputHandler to change it.');
+    const advice = 'Pass jobId to createOutputHandler to change it.';
+    expect(await text()).toBe(`Not found. The requested ID is "file". ${advice}`);
     expect(await (await serve({}, '/files/%E0%A4%A')).text()).toBe(
-      'Not found. The request contains no job ID. Pass jobId to createOutputHandler to change it.',
+      `Not found. The request contains no job ID. ${advice}`,
     );
     vi.stubEnv('NODE_ENV', 'production');
     expect(await text()).toBe('Not found.');
@@ -161,15 +133,12 @@ describe('a response other than the complete file', () => {
   const ENCODED = { 'content-encoding': 'gzip', 'content-type': 'video/mp4', 'content-length': '41', etag: '"1"' };
 
   it.each(['GET', 'HEAD'])('has no length and no ranges if it is encoded: %s', async (method) => {
-    const source = () => ({
-      get: async () => new Response(MOVIE, { headers: { ...ENCODED, 'accept-ranges': 'bytes' } }),
-    });
-    const response = await serve({ source }, undefined, { method });
+    const get = async () => new Response(MOVIE, { headers: { ...ENCODED, 'accept-ranges': 'bytes' } });
+    const response = await serve({ source: () => ({ get }) }, undefined, { method });
     expect(response.status).toBe(200);
-    for (const name of ['content-length', 'accept-ranges', 'content-range', 'content-encoding']) {
+    for (const name of ['content-length', 'accept-ranges', 'content-range', 'content-encoding'])
       expect(response.headers.has(name)).toBe(false);
-    }
-    if (method === 'GET') expect(await bytes(response)).toEqual(MOVIE);
+    if (method === 'GET') expect(await response.bytes()).toEqual(MOVIE);
   });
 
   it('is never served as the entire file if it has an unrequested range', async () => {
@@ -177,7 +146,7 @@ describe('a response other than the complete file', () => {
     const part = () => new Response(MOVIE.slice(0, 10), { status: 206, headers });
     const onError = vi.fn();
     const response = await serve({ source: () => ({ get: async () => part() }), onError });
-    expect(await bytes(response)).toEqual(MOVIE);
+    expect(await response.bytes()).toEqual(MOVIE);
     expect(onError).toHaveBeenCalledOnce();
     const client = makeClient(service, { fetch: async () => part() });
     expect((await serve({ client })).status).toBe(502);
@@ -217,37 +186,25 @@ describe('authorization', () => {
     expect((await serve({ authorize })).status).toBe(500);
   });
 
-  it('is required to create a handler', () => {
-    const make = () => createOutputHandler({ client: makeClient(service) } as never);
-    expect(make).toThrow(/authorize is missing/);
-  });
-
-  it('rejects unknown options', () => {
-    const make = (more: object) => () =>
-      createOutputHandler({ client: makeClient(service), authorize: () => true, ...more } as never);
-    expect(make({ authorise: () => true })).toThrow('Did you mean "authorize"?');
-    expect(make({ client: {} })).toThrow('must be a GenClient');
+  it.each<[object, string]>([
+    [{ authorize: undefined }, 'authorize is missing'],
+    [{ authorise: () => true }, 'Did you mean "authorize"?'],
+    [{ client: {} }, 'must be a GenClient'],
+  ])('is validated with the other options: %o', (options, message) => {
+    const all = { client: makeClient(service), authorize: () => true, ...options };
+    expect(() => createOutputHandler(all as never)).toThrow(message);
   });
 });
 
-describe('a forwarded request', () => {
-  it("contains only the page's range and the client's own headers", async () => {
-    const secret = {
-      cookie: 'session=1',
-      authorization: 'Bearer page',
-      'x-forwarded-for': '1.2.3.4',
-      'if-none-match': '"x"',
-    };
-    const response = await serve({}, undefined, range('bytes=0-9', { 'if-range': '"x"', ...secret }));
-    const [sent] = reads();
-    expect(sent?.headers).toMatchObject({
-      range: 'bytes=0-9',
-      'if-range': '"x"',
-      authorization: 'Bearer key-for-tests',
-    });
-    for (const name of ['cookie', 'x-forwarded-for', 'if-none-match']) expect(sent?.headers).not.toHaveProperty(name);
-    expect(JSON.stringify([...response.headers])).not.toContain('key-for-tests');
-  });
+it("forwards only the page's range, with the client's own headers", async () => {
+  const own = { cookie: 'session=1', 'x-forwarded-for': '1.2.3.4', 'if-none-match': '"x"' };
+  const headers = { 'if-range': '"x"', authorization: 'Bearer page', ...own };
+  const response = await serve({}, undefined, range('bytes=0-9', headers));
+  const [sent] = reads();
+  const forwarded = { range: 'bytes=0-9', 'if-range': '"x"', authorization: 'Bearer key-for-tests' };
+  expect(sent?.headers).toMatchObject(forwarded);
+  for (const name of Object.keys(own)) expect(sent?.headers).not.toHaveProperty(name);
+  expect(JSON.stringify([...response.headers])).not.toContain('key-for-tests');
 });
 
 describe("a file that can't be served", () => {
@@ -269,8 +226,8 @@ describe("a file that can't be served", () => {
   it('gets a 404 if its job failed, and a 410 if its link expired', async () => {
     service.addOutput('job_2', reject(404, 'output_not_found'));
     service.jobs.set('job_2', { id: 'job_2', status: 'failed' });
-    expect((await serve({}, '/files/job_2')).status).toBe(404);
     service.addOutput('job_3', reject(410, 'output_expired'));
+    expect((await serve({}, '/files/job_2')).status).toBe(404);
     expect((await serve({}, '/files/job_3')).status).toBe(410);
   });
 
@@ -293,11 +250,6 @@ describe("a file that can't be served", () => {
     expect([response.status, response.headers.has('retry-after')]).toEqual([503, true]);
   });
 
-  it('because it is an HTML page gets a 502', async () => {
-    service.addOutput('job_1', { body: Buffer.from('<html>sign in</html>'), contentType: 'text/html' });
-    expect((await serve()).status).toBe(502);
-  });
-
   it('is neither served nor reported after the page disconnects', async () => {
     const controller = new AbortController();
     const onError = vi.fn();
@@ -309,14 +261,11 @@ describe("a file that can't be served", () => {
     const response = await handler(new Request('https://app.test/files/job_1', { signal: controller.signal }));
     expect([response.status, onError.mock.calls]).toEqual([499, []]);
   });
-
-  it('gets a 405 for another method', async () => {
-    const response = await serve({}, undefined, { method: 'POST', body: 'x' });
-    expect([response.status, response.headers.get('allow')]).toEqual([405, 'GET, HEAD']);
-  });
 });
 
 describe('a copy as the source', () => {
+  afterEach(() => void vi.useRealTimers());
+
   it("is served instead of the service's file", async () => {
     const requested: object[] = [];
     const source = (jobId: string) => ({
@@ -342,44 +291,36 @@ describe('a copy as the source', () => {
     ['whose store responds with 403', () => ({ get: async () => new Response('no', { status: 403 }) }), 1],
   ])("%s falls back to the service's file", async (_, source, reported) => {
     const onError = vi.fn();
-    expect(await bytes(await serve({ source, onError }))).toEqual(MOVIE);
+    expect(await (await serve({ source, onError })).bytes()).toEqual(MOVIE);
     expect(onError).toHaveBeenCalledTimes(reported);
   });
 
   it("that doesn't respond for ten seconds is canceled and falls back to the service's file", async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
-    try {
-      const onError = vi.fn();
-      let signal: AbortSignal | undefined;
-      const get = (options: { signal?: AbortSignal | undefined }) => {
-        signal = options.signal;
-        return new Promise<never>(() => {});
-      };
-      const serving = serve({ source: () => ({ get }), onError });
-      await vi.advanceTimersByTimeAsync(9_900);
-      expect(signal?.aborted).toBe(false);
-      await vi.advanceTimersByTimeAsync(200);
-      expect(signal?.aborted).toBe(true);
-      vi.useRealTimers();
-      expect(await bytes(await serving)).toEqual(MOVIE);
-      expect(onError).toHaveBeenCalledOnce();
-    } finally {
-      vi.useRealTimers();
-    }
+    const onError = vi.fn();
+    let signal: AbortSignal | undefined;
+    const get = (options: { signal?: AbortSignal | undefined }) => {
+      signal = options.signal;
+      return new Promise<never>(() => {});
+    };
+    const serving = serve({ source: () => ({ get }), onError });
+    await vi.advanceTimersByTimeAsync(9_900);
+    expect(signal?.aborted).toBe(false);
+    await vi.advanceTimersByTimeAsync(200);
+    expect(signal?.aborted).toBe(true);
+    vi.useRealTimers();
+    expect(await (await serving).bytes()).toEqual(MOVIE);
+    expect(onError).toHaveBeenCalledOnce();
   });
 
   it('can send its bytes slowly', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
-    try {
-      const stream = new TransformStream<Uint8Array, Uint8Array>();
-      const get = async () => new Response(stream.readable, { headers: { 'content-type': 'video/mp4' } });
-      const response = await serve({ source: () => ({ get }) });
-      await vi.advanceTimersByTimeAsync(60_000);
-      const writer = stream.writable.getWriter();
-      void writer.write(new Uint8Array(5)).then(() => writer.close());
-      expect(await bytes(response)).toHaveLength(5);
-    } finally {
-      vi.useRealTimers();
-    }
+    const stream = new TransformStream<Uint8Array, Uint8Array>();
+    const get = async () => new Response(stream.readable, { headers: { 'content-type': 'video/mp4' } });
+    const response = await serve({ source: () => ({ get }) });
+    await vi.advanceTimersByTimeAsync(60_000);
+    const writer = stream.writable.getWriter();
+    void writer.write(new Uint8Array(5)).then(() => writer.close());
+    expect(await response.bytes()).toHaveLength(5);
   });
 });

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { pathToFileURL } from 'node:url';
 
-const here = createRequire(import.meta.url);
+const { resolve } = createRequire(import.meta.url);
 
 /** Returns and prints why the stores' packages are unavailable. Throws in CI. */
 export function whyNoStores(): string | undefined {
@@ -15,10 +15,10 @@ export function whyNoStores(): string | undefined {
 
 /** Imports a package of test/storage. The caller declares the types, so type checks need no installation. */
 export async function importPackage<T>(name: string): Promise<T> {
-  return (await import(pathToFileURL(here.resolve(name)).href)) as T;
+  return (await import(pathToFileURL(resolve(name)).href)) as T;
 }
 
 /** Returns the path of a program in a package of test/storage. */
 export function packageProgram(path: string): string {
-  return here.resolve(path);
+  return resolve(path);
 }

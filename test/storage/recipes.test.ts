@@ -15,15 +15,18 @@ const closing: (() => Promise<unknown>)[] = [];
 let sandbox: Sandbox;
 let client: GenClient;
 let baseUrl: string;
+let env: Record<string, string>;
+const stubEnvs = (values: Record<string, string>) => {
+  for (const [name, value] of Object.entries(values)) vi.stubEnv(name, value);
+};
 beforeEach(async () => {
   sandbox = createSandbox({ jobDurationMs: 0 });
   const service = await sandbox.listen({ port: 0 });
   closing.push(() => service.close());
   baseUrl = service.url;
   client = new GenClient({ apiKey: sandbox.apiKey, baseUrl });
-  vi.stubEnv('GEN_API_KEY', sandbox.apiKey);
-  vi.stubEnv('GEN_BASE_URL', baseUrl);
-  vi.stubEnv('GEN_WEBHOOK_SECRET', sandbox.webhookSecret);
+  env = { GEN_API_KEY: sandbox.apiKey, GEN_BASE_URL: baseUrl, GEN_WEBHOOK_SECRET: sandbox.webhookSecret };
+  stubEnvs(env);
 });
 afterEach(async () => {
   for (const close of closing.splice(0).reverse()) await close();
@@ -31,20 +34,18 @@ afterEach(async () => {
   vi.resetModules();
 });
 
-const makeVideo = async () =>
+const createVideo = async () =>
   client.waitForJob((await client.videos.create({ prompt: 'a fox', duration: 5 })).job, { pollIntervalMs: 50 });
 const bytesOf = async (job: string) => Buffer.from(await (await client.jobs.output(job)).arrayBuffer());
 
 it('nextjs-s3: the webhook copies the file to S3, and GET serves it from there', async () => {
   const store = await S3Double.start();
   closing.push(() => store.close());
-  vi.stubEnv('S3_ENDPOINT', store.endpoint);
-  vi.stubEnv('S3_BUCKET', store.bucket);
-  vi.stubEnv('AWS_REGION', store.region);
-  vi.stubEnv('AWS_ACCESS_KEY_ID', store.account.accessKeyId);
-  vi.stubEnv('AWS_SECRET_ACCESS_KEY', store.account.secretAccessKey);
+  const { endpoint, bucket, region, account } = store;
+  stubEnvs({ S3_ENDPOINT: endpoint, S3_BUCKET: bucket, AWS_REGION: region });
+  stubEnvs({ AWS_ACCESS_KEY_ID: account.accessKeyId, AWS_SECRET_ACCESS_KEY: account.secretAccessKey });
   const { GET, POST } = await import('../../examples/storage/nextjs-s3.js');
-  const job = await makeVideo();
+  const job = await createVideo();
   const { body, headers } = await signWebhook(completedEvent(job.id, baseUrl), { secret: sandbox.webhookSecret });
   const received = await POST(new Request('https://app.test/api/videos/webhook', { method: 'POST', body, headers }));
   expect(received.status).toBe(200);
@@ -64,16 +65,7 @@ it.skipIf(!miniflare)(
   'cloudflare-worker: creates, receives the webhook, copies to R2, and serves, in workerd',
   async () => {
     const program = readFileSync(`${ROOT}examples/storage/cloudflare-worker.ts`, 'utf8');
-    const worker = await startWorker(
-      program,
-      {
-        GEN_API_KEY: sandbox.apiKey,
-        GEN_BASE_URL: baseUrl,
-        GEN_WEBHOOK_SECRET: sandbox.webhookSecret,
-        APP_TOKEN: 'token',
-      },
-      'VIDEOS',
-    );
+    const worker = await startWorker(program, { ...env, APP_TOKEN: 'token' }, 'VIDEOS');
     closing.push(() => worker.dispose());
     const authorization = { authorization: 'Bearer token' };
     const created = await worker.dispatchFetch('https://app.test/videos', {
@@ -102,19 +94,20 @@ it.skipIf(!miniflare)(
 );
 
 describe.skipIf(whyNoStores() !== undefined)("with the store's SDK", () => {
-  const cases: readonly [string, () => Promise<BlobDouble>, (url: string) => Promise<Copy>, (job: string) => string][] =
-    [
-      ['vercel-blob', vercelBlobDouble, vercelBlob, (job) => `videos/${job}.mp4`],
-      ['supabase', supabaseDouble, supabase, (job) => `videos/${job}.mp4`],
-    ];
-
-  it.each(cases)('%s: stores the file once, and recognizes it', async (_, start, recipe, nameOf) => {
+  const cases: readonly [string, () => Promise<BlobDouble>, (url: string) => Promise<Copy>][] = [
+    ['vercel-blob', vercelBlobDouble, vercelBlob],
+    ['supabase', supabaseDouble, supabase],
+  ];
+  const setUp = async (start: () => Promise<BlobDouble>, recipe: (url: string) => Promise<Copy>) => {
     const double = await start();
     closing.push(() => double.close());
-    const copy = await recipe(double.url);
-    const job = await makeVideo();
+    const job = await createVideo();
+    return { double, copy: await recipe(double.url), job, name: `videos/${job.id}.mp4` };
+  };
+
+  it.each(cases)('%s: stores the file once, and recognizes it', async (_, start, recipe) => {
+    const { double, copy, job, name } = await setUp(start, recipe);
     const expected = await bytesOf(job.id);
-    const name = nameOf(job.id);
     expect(await copy(client, job)).toMatchObject({ existed: false, sizeBytes: expected.length });
     expect(double.objects.get(name)?.bytes.equals(expected)).toBe(true);
     expect(await copy(client, job)).toMatchObject({ existed: true });
@@ -122,32 +115,30 @@ describe.skipIf(whyNoStores() !== undefined)("with the store's SDK", () => {
     expect(JSON.stringify([...double.objects.values()].map(({ headers }) => headers))).not.toContain(sandbox.apiKey);
   });
 
-  it.each(cases)('%s: three concurrent copies store one object', async (_, start, recipe, nameOf) => {
-    const double = await start();
-    closing.push(() => double.close());
-    const copy = await recipe(double.url);
-    const job = await makeVideo();
+  it.each(cases)('%s: three concurrent copies store one object', async (_, start, recipe) => {
+    const { double, copy, job, name } = await setUp(start, recipe);
     const all = await Promise.all([copy(client, job), copy(client, job), copy(client, job)]);
     expect(all.filter(({ existed }) => !existed)).toHaveLength(1);
-    expect(double.objects.get(nameOf(job.id))?.bytes.length).toBe(all[0]?.sizeBytes);
+    expect(double.objects.get(name)?.bytes.length).toBe(all[0]?.sizeBytes);
   });
 });
 
 type Copy = (
   client: GenClient,
-  job: Awaited<ReturnType<typeof makeVideo>>,
+  job: Awaited<ReturnType<typeof createVideo>>,
 ) => Promise<{ existed: boolean; sizeBytes: number }>;
 
 async function vercelBlob(url: string): Promise<Copy> {
-  vi.stubEnv('VERCEL_BLOB_API_URL', url);
-  vi.stubEnv('BLOB_READ_WRITE_TOKEN', 'vercel_blob_rw_store1_secret');
-  vi.stubEnv('VERCEL_BLOB_RETRIES', '0');
+  stubEnvs({
+    VERCEL_BLOB_API_URL: url,
+    BLOB_READ_WRITE_TOKEN: 'vercel_blob_rw_store1_secret',
+    VERCEL_BLOB_RETRIES: '0',
+  });
   return (await import('../../examples/storage/vercel-blob.js')).copyToVercelBlob;
 }
 
 async function supabase(url: string): Promise<Copy> {
-  vi.stubEnv('SUPABASE_URL', url);
-  vi.stubEnv('SUPABASE_SERVICE_KEY', 'service-key');
+  stubEnvs({ SUPABASE_URL: url, SUPABASE_SERVICE_KEY: 'service-key' });
   return (await import('../../examples/storage/supabase.js')).copyToSupabase;
 }
 

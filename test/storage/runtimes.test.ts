@@ -1,88 +1,73 @@
-// Copies in Bun and Deno, and the types of Cloudflare's bucket.
+// Copies in Bun and Deno, the handler in Bun, and the types of Cloudflare's bucket.
 import { execFile } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { LoopbackService } from '../files/loopback-service.js';
+import { movie, perTest } from '../files/support.js';
 import { realTool } from '../sandbox-doors/real-tools.js';
 import { ensureBuilt, ROOT } from '../support/build.js';
 import { whyNoStores } from './packages.js';
 import { S3Double } from './s3-double.js';
 
 const run = promisify(execFile);
-const MOVIE = new Uint8Array(2_000_000).map((_, at) => (at * 13) % 249);
+const MOVIE = movie(2_000_000);
+const FLAGS = { bun: [], deno: ['run', '--no-config', '--no-lock', '--node-modules-dir=manual', '--allow-all'] };
 
-describe('a copy to S3', () => {
-  let service: LoopbackService;
-  let store: S3Double;
-  let folder: string;
-  beforeAll(async () => {
-    await ensureBuilt();
-    service = await LoopbackService.start();
-    store = await S3Double.start();
-    folder = mkdtempSync(join(tmpdir(), 'gen-copy-'));
-  });
-  afterAll(async () => {
-    await service.close();
-    await store.close();
-    rmSync(folder, { recursive: true, force: true });
-  });
+const service = perTest(new LoopbackService());
+const store = perTest(new S3Double());
+const folder = mkdtempSync(join(tmpdir(), 'gen-copy-'));
+beforeAll(ensureBuilt);
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-  it.each([
-    ['bun', []],
-    ['deno', ['run', '--no-config', '--no-lock', '--node-modules-dir=manual', '--allow-all']],
-  ] as const)('in %s is one put of known length, even if the download is interrupted', async (name, flags) => {
-    const runtime = realTool(name);
-    if (runtime === undefined) return;
-    service.addOutput('job_1', { body: MOVIE, cuts: [700_000] });
-    const program = join(folder, `${name}.mjs`);
-    writeFileSync(
-      program,
-      `import { GenClient } from '${ROOT}dist/index.js';
-       import { copyOutput, s3 } from '${ROOT}dist/storage.js';
-       const client = new GenClient({ apiKey: 'k', baseUrl: '${service.baseUrl}' });
-       const copy = () => copyOutput(client, 'job_1', s3(${JSON.stringify(store.at(name))}));
-       console.log(JSON.stringify([await copy(), await copy()]));`,
-    );
-    const { stdout } = await run(runtime, [...flags, program], { timeout: 30_000, cwd: ROOT });
-    expect(JSON.parse(stdout)).toMatchObject([{ existed: false, sizeBytes: MOVIE.length }, { existed: true }]);
-    expect(store.objects.get(name)?.bytes.equals(MOVIE)).toBe(true);
-    expect(store.sent('PUT').at(-1)?.headers['content-length']).toBe(`${MOVIE.length}`);
-    expect(store.objects.get(name)?.headers).toEqual({ 'x-amz-meta-gen-job': 'job_1' });
-  });
+/** Runs a program with a client and the file of `job_1`, whose download is interrupted. Returns its JSON output. */
+async function runIn(name: keyof typeof FLAGS, runtime: string, program: string): Promise<unknown> {
+  service.addOutput('job_1', { body: MOVIE, cuts: [700_000] });
+  const path = join(folder, `${name}.mjs`);
+  const imports = `import { GenClient } from '${ROOT}dist/index.js';
+     import { copyOutput, createOutputHandler, s3 } from '${ROOT}dist/storage.js';
+     const client = new GenClient({ apiKey: 'k', baseUrl: '${service.baseUrl}' });`;
+  writeFileSync(path, `${imports}${program}`);
+  const { stdout } = await run(runtime, [...FLAGS[name], path], { timeout: 30_000, cwd: ROOT });
+  return JSON.parse(stdout);
+}
+
+it.each(['bun', 'deno'] as const)('in %s, a copy to S3 is one put of known length', async (name) => {
+  const runtime = realTool(name);
+  if (runtime === undefined) return;
+  const copies = await runIn(
+    name,
+    runtime,
+    `const copy = () => copyOutput(client, 'job_1', s3(${JSON.stringify(store.at(name))}));
+     console.log(JSON.stringify([await copy(), await copy()]));`,
+  );
+  expect(copies).toMatchObject([{ existed: false, sizeBytes: MOVIE.length }, { existed: true }]);
+  expect(store.objects.get(name)?.bytes.equals(MOVIE)).toBe(true);
+  expect(store.sent('PUT').at(-1)?.headers['content-length']).toBe(`${MOVIE.length}`);
+  expect(store.objects.get(name)?.headers).toEqual({ 'x-amz-meta-gen-job': 'job_1' });
 });
 
 it('in Bun, the handler sends a file with its length', async () => {
   const runtime = realTool('bun');
   if (runtime === undefined) return;
-  await ensureBuilt();
-  const service = await LoopbackService.start();
-  service.addOutput('job_1', { body: MOVIE, cuts: [700_000] });
-  const folder = mkdtempSync(join(tmpdir(), 'gen-bun-'));
-  const program = join(folder, 'serve.mjs');
-  writeFileSync(
-    program,
+  const served = await runIn(
+    'bun',
+    runtime,
     `import { request } from 'node:http';
-     import { GenClient } from '${ROOT}dist/index.js';
-     import { createOutputHandler } from '${ROOT}dist/storage.js';
-     const client = new GenClient({ apiKey: 'k', baseUrl: '${service.baseUrl}' });
      const server = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: createOutputHandler({ client, authorize: () => true }) });
-     request(server.url.href + 'job_1', (answer) => {
+     request(server.url.href + 'job_1', (response) => {
        let bytes = 0;
-       answer.on('data', (chunk) => (bytes += chunk.length));
-       answer.on('end', () => {
-         console.log(JSON.stringify([answer.statusCode, answer.headers['content-length'], bytes]));
+       response.on('data', (chunk) => (bytes += chunk.length));
+       response.on('end', () => {
+         console.log(JSON.stringify([response.statusCode, response.headers['content-length'], bytes]));
          process.exit();
        });
      }).end();`,
   );
-  const { stdout } = await run(runtime, [program], { timeout: 30_000, cwd: ROOT });
-  expect(JSON.parse(stdout)).toEqual([200, `${MOVIE.length}`, MOVIE.length]);
-  await service.close();
-  rmSync(folder, { recursive: true });
+  expect(served).toEqual([200, `${MOVIE.length}`, MOVIE.length]);
 });
 
 it.skipIf(whyNoStores() !== undefined)(
@@ -102,17 +87,14 @@ it.skipIf(whyNoStores() !== undefined)(
      // @ts-expect-error: authorize is required.
      createOutputHandler({ client: new GenClient() });`,
     );
-    const tsc = `${ROOT}node_modules/@typescript/native/bin/tsc`;
-    const flags =
-      '--ignoreConfig --noEmit --strict --exactOptionalPropertyTypes --skipLibCheck --target es2022 --module nodenext --types node --typeRoots';
-    const { stdout } = await run(process.execPath, [
-      tsc,
-      ...flags.split(' '),
-      `${ROOT}node_modules/@types`,
-      '--lib',
-      'es2023,es2024.arraybuffer,esnext.disposable,dom,dom.iterable,dom.asynciterable',
+    const words = [
+      `${ROOT}node_modules/@typescript/native/bin/tsc`,
+      ...'--ignoreConfig --noEmit --strict --exactOptionalPropertyTypes --skipLibCheck --target es2022'.split(' '),
+      ...`--module nodenext --types node --typeRoots ${ROOT}node_modules/@types`.split(' '),
+      ...['--lib', 'es2023,es2024.arraybuffer,esnext.disposable,dom,dom.iterable,dom.asynciterable'],
       `${here}probe.ts`,
-    ]).catch((failed: { stdout: string }) => failed);
+    ];
+    const { stdout } = await run(process.execPath, words).catch((failed: { stdout: string }) => failed);
     expect(stdout).toBe('');
   },
 );

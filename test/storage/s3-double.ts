@@ -49,10 +49,20 @@ export interface S3Seen {
   bytes: number;
 }
 
-const TAKEN: S3Error = { status: 412, code: 'PreconditionFailed' };
+const CONFLICT: S3Error = { status: 412, code: 'PreconditionFailed' };
+const ACCOUNT: Account = { accessKeyId: 'AKIDEXAMPLE', secretAccessKey: 'wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY' };
+
+/** A request with its response and fault. */
+interface Exchange {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly seen: S3Seen;
+  readonly fault: S3Fault | undefined;
+  readonly key: string;
+}
 
 export class S3Double {
-  account: Account = { accessKeyId: 'AKIDEXAMPLE', secretAccessKey: 'wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY' };
+  account = ACCOUNT;
   region = 'eu-central-1';
   bucket = 'media';
   /** If true, closes the connection of a rejected request before its body has arrived. */
@@ -65,19 +75,28 @@ export class S3Double {
   readonly #sockets = new Set<Socket>();
 
   static async start(): Promise<S3Double> {
-    const it = new S3Double();
+    const store = new S3Double();
+    await store.open();
+    return store;
+  }
+
+  /** Starts the server, without objects, requests, and faults. */
+  async open(): Promise<void> {
+    this.account = ACCOUNT;
+    this.isAbrupt = false;
+    this.objects.clear();
+    this.seen.length = this.faults.length = 0;
     const server = createServer((request, response) => {
-      it.#handle(request, response).catch(() => response.destroy());
+      this.#handle(request, response).catch(() => response.destroy());
     });
     server.on('connection', (socket) => {
-      it.#sockets.add(socket);
+      this.#sockets.add(socket);
       socket.on('error', () => undefined);
-      socket.on('close', () => it.#sockets.delete(socket));
+      socket.on('close', () => this.#sockets.delete(socket));
     });
-    it.#server = server;
+    this.#server = server;
     await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
-    it.endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-    return it;
+    this.endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   }
 
   async close(): Promise<void> {
@@ -96,56 +115,46 @@ export class S3Double {
   }
 
   async #handle(request: IncomingMessage, response: ServerResponse): Promise<unknown> {
-    const [path = ''] = (request.url ?? '').split('?');
-    const seen: S3Seen = { method: request.method ?? '', path: request.url ?? '', headers: request.headers, bytes: 0 };
+    const { method = '', url: path = '', headers } = request;
+    const seen: S3Seen = { method, path, headers, bytes: 0 };
     this.seen.push(seen);
-    const isConditional = request.headers['if-none-match'] !== undefined;
-    const at = this.faults.findIndex(
-      ({ method, conditional }) => method === seen.method && (conditional !== true || isConditional),
-    );
+    const isConditional = headers['if-none-match'] !== undefined;
+    const at = this.faults.findIndex((one) => one.method === method && (!one.conditional || isConditional));
     const fault = this.faults[at];
     if (fault && fault.always !== true) this.faults.splice(at, 1);
+    const [, bucket, ...rest] = path.replace(/\?.*/, '').split('/');
+    const exchange = { request, response, seen, fault, key: rest.map(decodeURIComponent).join('/') };
     if (fault?.redirect) {
       const { status, location } = fault.redirect;
-      return this.#refuse(request, response, { status, code: 'TemporaryRedirect' }, { location });
+      return this.#reject(exchange, { status, code: 'TemporaryRedirect' }, { location });
     }
-    const bad = verifySignature(request, { account: this.account, region: this.region });
-    if (bad) return this.#refuse(request, response, bad);
-    const [, bucket, ...rest] = path.split('/');
-    const key = rest.map(decodeURIComponent).join('/');
-    if (bucket !== this.bucket) return this.#refuse(request, response, { status: 404, code: 'NoSuchBucket' });
+    const error = verifySignature(request, { account: this.account, region: this.region });
+    if (error) return this.#reject(exchange, error);
+    if (bucket !== this.bucket) return this.#reject(exchange, { status: 404, code: 'NoSuchBucket' });
     if (fault?.status !== undefined)
-      return this.#refuse(request, response, { status: fault.status, code: fault.code ?? 'SlowDown' });
-    if (seen.method === 'PUT') return this.#put(request, response, { key, seen, fault });
-    return this.#get(request, response, { key, fault });
+      return this.#reject(exchange, { status: fault.status, code: fault.code ?? 'SlowDown' });
+    return method === 'PUT' ? this.#put(exchange) : this.#get(exchange);
   }
 
-  async #put(
-    request: IncomingMessage,
-    response: ServerResponse,
-    { key, seen, fault }: { key: string; seen: S3Seen; fault: S3Fault | undefined },
-  ) {
+  async #put(exchange: Exchange): Promise<unknown> {
+    const { request, response, key, fault } = exchange;
     const { headers } = request;
     const length = Number(headers['content-length'] ?? Number.NaN);
-    if (Number.isNaN(length)) return this.#refuse(request, response, { status: 411, code: 'MissingContentLength' });
-    const isTaken = () => headers['if-none-match'] === '*' && this.objects.has(key);
-    if (isTaken()) return this.#refuse(request, response, TAKEN);
-    const matched = this.objects.get(key)?.etag;
-    if (headers['if-match'] !== undefined && headers['if-match'] !== matched)
-      return this.#refuse(request, response, matched === undefined ? { status: 404, code: 'NoSuchKey' } : TAKEN);
-    const bytes = await this.#receive(request, seen, fault);
+    if (Number.isNaN(length)) return this.#reject(exchange, { status: 411, code: 'MissingContentLength' });
+    const isConflict = () => headers['if-none-match'] === '*' && this.objects.has(key);
+    if (isConflict()) return this.#reject(exchange, CONFLICT);
+    const bytes = await this.#receive(exchange);
     if (bytes === undefined) return;
     if (bytes.length !== length) return request.socket.destroy();
     const hash = headers['x-amz-content-sha256'];
-    if (hash !== 'UNSIGNED-PAYLOAD' && hash !== createHash('sha256').update(bytes).digest('hex')) {
-      return this.#refuse(request, response, { status: 400, code: 'XAmzContentSHA256Mismatch' });
-    }
+    if (hash !== 'UNSIGNED-PAYLOAD' && hash !== createHash('sha256').update(bytes).digest('hex'))
+      return this.#reject(exchange, { status: 400, code: 'XAmzContentSHA256Mismatch' });
     fault?.before?.();
     // Another request may have stored it meanwhile.
-    if (isTaken()) return this.#refuse(request, response, TAKEN);
+    if (isConflict()) return this.#reject(exchange, CONFLICT);
     if (fault?.response && !fault.response.isStored) return sendResponse(response, fault.response);
     const etag = `"${createHash('md5').update(bytes).digest('hex')}"`;
-    const kept = Object.entries(headers).filter(
+    const stored = Object.entries(headers).filter(
       ([name]) => name.startsWith('x-amz-meta-') || ['cache-control', 'content-disposition'].includes(name),
     );
     this.objects.set(key, {
@@ -153,14 +162,14 @@ export class S3Double {
       etag,
       contentType: headers['content-type'] ?? 'binary/octet-stream',
       modified: new Date(),
-      headers: Object.fromEntries(kept.map(([name, value]) => [name, String(value)])),
+      headers: Object.fromEntries(stored.map(([name, value]) => [name, String(value)])),
     });
     if (fault?.commitThenDrop) return request.socket.destroy();
     if (fault?.response) return sendResponse(response, fault.response);
     response.writeHead(200, { etag }).end();
   }
 
-  #receive(request: IncomingMessage, seen: S3Seen, fault: S3Fault | undefined): Promise<Buffer | undefined> {
+  #receive({ request, seen, fault }: Exchange): Promise<Buffer | undefined> {
     const chunks: Buffer[] = [];
     return new Promise((resolve) => {
       request.on('data', (chunk: Buffer) => {
@@ -176,50 +185,37 @@ export class S3Double {
     });
   }
 
-  #get(
-    request: IncomingMessage,
-    response: ServerResponse,
-    { key, fault }: { key: string; fault: S3Fault | undefined },
-  ) {
+  #get(exchange: Exchange): unknown {
+    const { request, response, key, fault } = exchange;
     const object = this.objects.get(key);
     if (fault?.resetAfter !== undefined) return request.socket.destroy();
-    if (object === undefined) return this.#refuse(request, response, { status: 404, code: 'NoSuchKey' });
+    if (object === undefined) return this.#reject(exchange, { status: 404, code: 'NoSuchKey' });
     const { bytes, etag, contentType, modified, headers } = object;
-    const condition = request.headers['if-range'];
-    const isSame = condition === undefined || condition === etag;
+    const isSame = [undefined, etag].includes(request.headers['if-range'] as string | undefined);
     const [, first, last] = (isSame && /^bytes=(\d*)-(\d*)$/.exec(request.headers.range ?? '')) || [];
     const hasRange = first !== undefined && `${first}${last}` !== '';
     const start = first === '' ? Math.max(0, bytes.length - Number(last)) : Number(first ?? 0);
     const end = first === '' || !last ? bytes.length - 1 : Math.min(Number(last), bytes.length - 1);
-    if (hasRange && start >= bytes.length)
-      return this.#refuse(
-        request,
-        response,
-        { status: 416, code: 'InvalidRange' },
-        { 'content-range': `bytes */${bytes.length}` },
-      );
+    if (hasRange && start >= bytes.length) {
+      const size = { 'content-range': `bytes */${bytes.length}` };
+      return this.#reject(exchange, { status: 416, code: 'InvalidRange' }, size);
+    }
     response.writeHead(hasRange ? 206 : 200, {
       ...headers,
       etag,
       'content-type': contentType,
       'last-modified': modified.toUTCString(),
       'accept-ranges': 'bytes',
-      'content-length': hasRange ? end - start + 1 : bytes.length,
+      'content-length': end - start + 1,
       ...(hasRange && { 'content-range': `bytes ${start}-${end}/${bytes.length}` }),
     });
-    response.end(
-      request.method === 'HEAD' ? undefined : bytes.subarray(hasRange ? start : 0, (hasRange ? end : bytes.length) + 1),
-    );
+    response.end(request.method === 'HEAD' ? undefined : bytes.subarray(start, end + 1));
   }
 
-  #refuse(
-    request: IncomingMessage,
-    response: ServerResponse,
-    { status, code, message = 'No.', region }: S3Error,
-    headers: Record<string, string> = {},
-  ): void {
-    const place = region === undefined ? '' : `<Region>${region}</Region>`;
-    const body = `<?xml version="1.0" encoding="UTF-8"?>\n<Error><Code>${code}</Code><Message>${message}</Message>${place}<RequestId>4442587FB7D0A2F9</RequestId></Error>`;
+  #reject({ request, response }: Exchange, error: S3Error, headers: Record<string, string> = {}): void {
+    const { status, code, message = 'No.', region } = error;
+    const details = region === undefined ? '' : `<Region>${region}</Region>`;
+    const body = `<?xml version="1.0" encoding="UTF-8"?>\n<Error><Code>${code}</Code><Message>${message}</Message>${details}<RequestId>4442587FB7D0A2F9</RequestId></Error>`;
     response.writeHead(status, { 'content-type': 'application/xml', ...headers });
     // A HEAD response has no body.
     response.end(request.method === 'HEAD' ? undefined : body, () => {

@@ -1,38 +1,28 @@
-import { createHash } from 'node:crypto';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { copyOutput, createOutputHandler, StorageError, s3 } from '../../src/adapters/storage/index.js';
 import type { S3Options } from '../../src/adapters/storage/s3.js';
-import { LoopbackService } from '../files/loopback-service.js';
-import { failure, makeClient, quickPauses } from '../files/support.js';
+import { hash, LoopbackService } from '../files/loopback-service.js';
+import { EXPIRED, failure, makeClient, movie, perTest, quickPauses } from '../files/support.js';
 import { S3Double, type S3Object } from './s3-double.js';
 
 quickPauses();
 
-const MOVIE = new Uint8Array(1_500_000).map((_, at) => (at * 13) % 249);
-const SHA256 = createHash('sha256').update(MOVIE).digest('hex');
+const MOVIE = movie(1_500_000);
+const SHA256 = hash(MOVIE);
 const KEY = 'videos/job_1.mp4';
 
-let service: LoopbackService;
-let store: S3Double;
-beforeEach(async () => {
-  service = await LoopbackService.start();
-  service.addOutput('job_1', { body: MOVIE });
-  store = await S3Double.start();
-});
-afterEach(async () => {
-  await service.close();
-  await store.close();
-});
+const service = perTest(new LoopbackService());
+const store = perTest(new S3Double());
+beforeEach(() => void service.addOutput('job_1', { body: MOVIE }));
 
 const copy = (options: Partial<S3Options> = {}, more = {}) =>
   copyOutput(makeClient(service), 'job_1', s3({ ...store.at(KEY), ...options }), more);
-/** Creates an object of another program, with or without a job. */
+/** Creates an object that another program stored, with or without a job. */
 const objectOf = (bytes: Uint8Array, job?: string): S3Object => ({
   ...{ bytes: Buffer.from(bytes), etag: '"1"', contentType: 'video/mp4', modified: new Date() },
   headers: job === undefined ? {} : { 'x-amz-meta-gen-job': job },
 });
 const MINE = Buffer.from('mine');
-const reads = () => service.seen.filter(({ method, path }) => method === 'GET' && /output/.test(path)).length;
 
 it('puts the file in one signed request of known length, with the job in its metadata', async () => {
   const stored = await copy();
@@ -44,11 +34,7 @@ it('puts the file in one signed request of known length, with the job in its met
     etag: object?.etag,
     existed: false,
   });
-  expect(
-    createHash('sha256')
-      .update(object?.bytes ?? '')
-      .digest('hex'),
-  ).toBe(SHA256);
+  expect(object?.bytes.equals(MOVIE)).toBe(true);
   expect(object?.contentType).toBe('video/mp4');
   expect(object?.headers).toEqual({ 'x-amz-meta-gen-job': 'job_1' });
   expect(store.seen.map(({ method }) => method)).toEqual(['HEAD', 'PUT']);
@@ -77,21 +63,19 @@ it.each(["it's ünï/日本 (1)!*+.mp4", 'a//b.mp4', '100%&b=c?d#e~.mp4'])('reac
 describe('a repeated copy', () => {
   it("transfers no bytes and doesn't open the file", async () => {
     await copy();
-    const [opened, put] = [reads(), store.sent('PUT').length];
     const again = await copy();
     expect(again).toMatchObject({ existed: true, sizeBytes: MOVIE.length, contentType: 'video/mp4' });
     expect(again.sha256).toBeUndefined();
-    expect([reads(), store.sent('PUT').length]).toEqual([opened, put]);
+    expect([service.downloads.length, store.sent('PUT').length]).toEqual([1, 1]);
   });
 
   it('is rejected if another object exists, and replaces it with overwrite', async () => {
     service.addOutput('job_2', { body: new Uint8Array(10) });
     await copyOutput(makeClient(service), 'job_2', s3(store.at(KEY)));
-    const opened = reads();
     const error = await failure(copy());
     expect(error).toMatchObject({ name: 'StorageError', code: 'object_exists', status: 412, store: 's3' });
     expect(error.message).toContain('overwrite: true');
-    expect(reads()).toBe(opened);
+    expect(service.downloads).toHaveLength(1);
     expect(await copy({}, { overwrite: true })).toMatchObject({ existed: false, sha256: SHA256 });
   });
 
@@ -103,8 +87,7 @@ describe('a repeated copy', () => {
 
   it('finds the object even after the link has expired', async () => {
     await copy();
-    const reject = { status: 410, body: { error: { code: 'output_expired', message: 'Gone.' } } };
-    service.addOutput('job_1', { body: MOVIE, rejection: reject });
+    service.addOutput('job_1', { body: MOVIE, rejection: EXPIRED });
     expect(await copy()).toMatchObject({ existed: true });
   });
 });
@@ -180,8 +163,7 @@ describe('a store that rejects If-None-Match with 501, like Backblaze B2,', () =
 
   it('retains an object that appeared between the two requests', async () => {
     lacksConditions();
-    const at = store.faults.findIndex(({ conditional }) => conditional);
-    store.faults.splice(at, 1, {
+    store.faults.splice(0, 1, {
       method: 'PUT',
       conditional: true,
       before: () => store.objects.set(KEY, objectOf(MINE)),
@@ -213,7 +195,7 @@ describe('a lost race', () => {
     expect(store.objects.get(KEY)?.bytes.equals(MINE)).toBe(true);
   });
 
-  it('among ten copies ends with one object and ten equal results', async () => {
+  it('among ten copies stores one object, and all ten resolve with its size', async () => {
     const all = await Promise.all(Array.from({ length: 10 }, () => copy()));
     expect(store.objects.size).toBe(1);
     expect(new Set(all.map(({ sizeBytes }) => sizeBytes))).toEqual(new Set([MOVIE.length]));
@@ -243,7 +225,7 @@ describe('a failing put', () => {
   });
 
   it("ends with the store's error if it keeps failing", async () => {
-    for (let at = 0; at < 9; at++) store.faults.push({ method: 'PUT', status: 503, code: 'SlowDown' });
+    store.faults.push({ method: 'PUT', status: 503, code: 'SlowDown', always: true });
     const error = await failure(copy({}, { retries: 2 }));
     expect(error).toMatchObject({ name: 'StorageError', code: 'SlowDown', status: 503, store: 's3' });
     expect(store.sent('PUT')).toHaveLength(3);
@@ -256,39 +238,35 @@ describe('a failing put', () => {
   });
 });
 
-const NO_BUCKET = { code: 'NoSuchBucket', status: 404 };
-
 describe("the store's rejections", () => {
-  it.each<[string, Partial<S3Options>, object, string]>([
-    [
-      'a wrong secret',
-      { credentials: { accessKeyId: 'AKIDEXAMPLE', secretAccessKey: 'other' } },
-      { code: 'SignatureDoesNotMatch', status: 403 },
-      'SignatureDoesNotMatch',
-    ],
-    [
-      'an unknown key',
-      { credentials: { accessKeyId: 'AKIDOTHER', secretAccessKey: 'other' } },
-      { code: 'InvalidAccessKeyId', status: 403 },
-      'InvalidAccessKeyId',
-    ],
-    ['a wrong region', { region: 'us-west-2' }, { code: 'AuthorizationHeaderMalformed', status: 400 }, 'eu-central-1'],
-    ['an unknown bucket', { bucket: 'nowhere' }, NO_BUCKET, 'NoSuchBucket'],
-  ])('%s is reported once, with the fix', async (_, options, expected, fix) => {
+  const wrongSecret = { credentials: { accessKeyId: 'AKIDEXAMPLE', secretAccessKey: 'other' } };
+  const unknownKey = { credentials: { accessKeyId: 'AKIDOTHER', secretAccessKey: 'other' } };
+
+  it.each<[string, Partial<S3Options>, string, number, string]>([
+    ['a wrong secret', wrongSecret, 'SignatureDoesNotMatch', 403, 'SignatureDoesNotMatch'],
+    ['an unknown key', unknownKey, 'InvalidAccessKeyId', 403, 'InvalidAccessKeyId'],
+    ['a wrong region', { region: 'us-west-2' }, 'AuthorizationHeaderMalformed', 400, 'eu-central-1'],
+    ['an unknown bucket', { bucket: 'nowhere' }, 'NoSuchBucket', 404, 'NoSuchBucket'],
+  ])('%s is reported once, with the fix', async (_, options, code, status, fix) => {
     const error = await failure(copy(options));
     expect(error).toBeInstanceOf(StorageError);
-    expect(error).toMatchObject({ ...expected, store: 's3' });
+    expect(error).toMatchObject({ code, status, store: 's3' });
     expect(error.message).toContain(fix);
     expect(`${error.message} ${JSON.stringify(error)}`).not.toContain('other');
     // Only the put distinguishes a missing bucket from a missing object.
-    expect(store.sent('PUT')).toHaveLength(expected === NO_BUCKET ? 1 : 0);
+    expect(store.sent('PUT')).toHaveLength(code === 'NoSuchBucket' ? 1 : 0);
+  });
+
+  it('a wrong secret is reported even if the store closes the connection during a put', async () => {
+    store.isAbrupt = true;
+    expect(await failure(copy(wrongSecret))).toMatchObject({ code: 'SignatureDoesNotMatch', status: 403 });
   });
 
   it('a wrong clock is reported before the download starts', async () => {
     for (const method of ['HEAD', 'GET'] as const)
       store.faults.push({ method, status: 403, code: 'RequestTimeTooSkewed', always: true });
     expect((await failure(copy())).message).toContain('RequestTimeTooSkewed');
-    expect(reads()).toBe(0);
+    expect(service.downloads).toEqual([]);
   });
 
   it('an HTML page instead of a store is reported as a wrong endpoint', async () => {
@@ -296,7 +274,7 @@ describe("the store's rejections", () => {
     const error = await failure(copy({ fetch }));
     expect(error).toMatchObject({ code: 'not_s3', status: 200 });
     expect(error.message).toContain('is not an S3 store: its response to HEAD has no ETag. Check endpoint');
-    expect(reads()).toBe(0);
+    expect(service.downloads).toEqual([]);
   });
 
   it('an unreachable store is reported as such', async () => {
@@ -304,45 +282,32 @@ describe("the store's rejections", () => {
     const error = await failure(copy({}, { retries: 1 }));
     expect(error).toMatchObject({ code: 'unreachable' });
     expect(error).not.toHaveProperty('status', expect.anything());
-    store = await S3Double.start();
   });
 });
 
-it('a wrong secret is reported even if the store closes the connection during a put', async () => {
-  store.isAbrupt = true;
-  const credentials = { accessKeyId: 'AKIDEXAMPLE', secretAccessKey: 'other' };
-  expect(await failure(copy({ credentials }))).toMatchObject({ code: 'SignatureDoesNotMatch', status: 403 });
-});
-
-describe('credentials', () => {
-  it('are requested for each request if they are a function, and reported once if expired', async () => {
-    store.account = { ...store.account, sessionToken: 'second' };
-    const given = ['second', 'second', 'first'];
-    const requested = vi.fn(async () => ({ ...store.account, sessionToken: given.shift() ?? 'first' }));
-    expect(await copy({ credentials: requested })).toMatchObject({ existed: false });
-    expect(requested).toHaveBeenCalledTimes(2);
-    expect(await failure(copy({ credentials: requested }))).toMatchObject({ code: 'ExpiredToken' });
-    expect(store.sent('PUT')).toHaveLength(1);
-  });
+it('calls a credentials function for each request, and reports expired credentials once', async () => {
+  store.account = { ...store.account, sessionToken: 'second' };
+  const tokens = ['second', 'second', 'first'];
+  const credentials = vi.fn(async () => ({ ...store.account, sessionToken: tokens.shift() ?? 'first' }));
+  expect(await copy({ credentials })).toMatchObject({ existed: false });
+  expect(credentials).toHaveBeenCalledTimes(2);
+  expect(await failure(copy({ credentials }))).toMatchObject({ code: 'ExpiredToken' });
+  expect(store.sent('PUT')).toHaveLength(1);
 });
 
 describe('a store that redirects', () => {
-  let other: S3Double;
-  beforeEach(async () => {
-    other = await S3Double.start();
-  });
-  afterEach(() => other.close());
-  const away = () => ({ redirect: { status: 307, location: `${other.endpoint}/media/${KEY}` } });
+  const other = perTest(new S3Double());
+  const toOther = () => ({ redirect: { status: 307, location: `${other.endpoint}/media/${KEY}` } });
 
   it('is followed once for a HEAD, and then receives the put directly', async () => {
-    store.faults.push({ method: 'HEAD', ...away() });
+    store.faults.push({ method: 'HEAD', ...toOther() });
     expect(await copy({}, { retries: 0 })).toMatchObject({ existed: false });
     expect(other.objects.get(KEY)?.bytes.equals(MOVIE)).toBe(true);
     expect(store.sent('PUT')).toHaveLength(0);
   });
 
   it('receives a put with a new signature', async () => {
-    store.faults.push({ method: 'PUT', ...away() }, { method: 'PUT', ...away() });
+    store.faults.push({ method: 'PUT', ...toOther() }, { method: 'PUT', ...toOther() });
     expect(await copy({}, { retries: 0 })).toMatchObject({ existed: false, sha256: SHA256 });
     expect(other.objects.get(KEY)?.bytes.equals(MOVIE)).toBe(true);
     expect(store.objects.size).toBe(0);
@@ -361,30 +326,28 @@ describe('a store that redirects', () => {
   );
 
   it('is rejected if it redirects twice', async () => {
-    store.faults.push({ method: 'HEAD', ...away() });
+    store.faults.push({ method: 'HEAD', ...toOther() });
     const back = { redirect: { status: 307, location: `${store.endpoint}/media/${KEY}` } };
     other.faults.push({ method: 'PUT', ...back }, { method: 'PUT', ...back });
     expect(await failure(copy())).toMatchObject({ code: 'redirected', status: 307 });
   });
 });
 
-describe('s3 rejects', () => {
-  it.each<[object, string]>([
-    [{ headers: { 'x y': '1' } }, 'headers contains'],
-    [{ bucket: '' }, 'bucket must be'],
-    [{ key: 'a/../b' }, 'key must be'],
-    [{ endpoint: 'minio:9000' }, 'endpoint must be'],
-    [{ endpoint: 'https://user:pa55@host' }, 'endpoint must be'],
-    [{ credentials: { accessKeyId: 'a' } }, 'credentials must be'],
-    [{ regoin: 'x' }, 'Did you mean "region"?'],
-    [{ key: 'fox-\ud83e.mp4' }, 'key must be'],
-    [{ endpoint: 'https://account.r2.test/media/' }, 'Remove "/media" at the end'],
-    [{ endpoint: 'https://media.s3.eu-central-1.amazonaws.com' }, 'Remove "media." at the beginning'],
-  ])('%j', (wrong, message) => {
-    const make = () => s3({ ...store.at(KEY), ...wrong } as S3Options);
-    expect(make).toThrow(message);
-    expect(make).not.toThrow('pa55');
-  });
+it.each<[object, string]>([
+  [{ headers: { 'x y': '1' } }, 'headers contains'],
+  [{ bucket: '' }, 'bucket must be'],
+  [{ key: 'a/../b' }, 'key must be'],
+  [{ endpoint: 'minio:9000' }, 'endpoint must be'],
+  [{ endpoint: 'https://user:pa55@host' }, 'endpoint must be'],
+  [{ credentials: { accessKeyId: 'a' } }, 'credentials must be'],
+  [{ regoin: 'x' }, 'Did you mean "region"?'],
+  [{ key: 'fox-\ud83e.mp4' }, 'key must be'],
+  [{ endpoint: 'https://account.r2.test/media/' }, 'Remove "/media" at the end'],
+  [{ endpoint: 'https://media.s3.eu-central-1.amazonaws.com' }, 'Remove "media." at the beginning'],
+])('throws for %j', (options, message) => {
+  const open = () => s3({ ...store.at(KEY), ...options } as S3Options);
+  expect(open).toThrow(message);
+  expect(open).not.toThrow('pa55');
 });
 
 it.each(['https://media.store.test', 'https://account.supabase.co/storage/v1/media'])(
@@ -419,12 +382,12 @@ it("serves the copy's ranges through a handler, without a call to the service", 
     authorize: () => true,
     source: () => s3(store.at(KEY)),
   });
-  const response = await handler(new Request('https://app.test/files/job_1', { headers: { range: 'bytes=10-19' } }));
-  expect(response.status).toBe(206);
-  expect(response.headers.get('content-range')).toBe(`bytes 10-19/${MOVIE.length}`);
-  expect(new Uint8Array(await response.arrayBuffer())).toEqual(MOVIE.slice(10, 20));
+  const serve = (range: string) => handler(new Request('https://app.test/files/job_1', { headers: { range } }));
+  const response = await serve('bytes=10-19');
+  expect([response.status, response.headers.get('content-range')]).toEqual([206, `bytes 10-19/${MOVIE.length}`]);
+  expect(await response.bytes()).toEqual(MOVIE.slice(10, 20));
   expect(JSON.stringify([...response.headers])).not.toContain('x-amz');
-  const past = await handler(new Request('https://app.test/files/job_1', { headers: { range: 'bytes=9999999-' } }));
+  const past = await serve('bytes=9999999-');
   expect([past.status, past.headers.get('content-range')]).toEqual([416, `bytes */${MOVIE.length}`]);
   expect(service.seen.length).toBe(before);
 });
