@@ -32,7 +32,7 @@ async function asWorker({ project }: Context): Promise<void> {
   await inWorkerd(project, code, hold, {
     host: '127.0.0.1',
     port: await freePort(),
-    bindings: { GEN_WEBHOOK_SECRET: `${SECRETS.next},${SECRETS.before}` },
+    bindings: { GEN_WEBHOOK_SECRET: `${SECRETS.next},${SECRETS.previous}` },
     handleRuntimeStdio: (...streams: Readable[]) => streams.forEach(note),
   });
 }

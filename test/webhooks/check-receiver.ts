@@ -5,7 +5,7 @@ import { signWebhook } from 'gen-client/webhooks';
 import { PATIENCE_MS } from '../support/patience.js';
 
 /** A receiver's new and previous secrets, as during a rotation. */
-export const SECRETS = { next: 'whsec_next', before: 'whsec_before' } as const;
+export const SECRETS = { next: 'whsec_next', previous: 'whsec_previous' } as const;
 
 export interface Receiver {
   /** Its webhook URL. */
@@ -19,20 +19,20 @@ export interface Receiver {
  * invalid ones. Throws an AssertionError on a wrong response.
  */
 export async function checkReceiver(receiver: Receiver): Promise<void> {
-  const good = await delivered(receiver, { webhookSecret: SECRETS.next });
-  assert.equal(good.status, 200, 'a valid event is acknowledged');
-  await until(() => timesHandled(receiver, good.job) === 1, `${good.job} is handled`);
+  const valid = await delivered(receiver, { webhookSecret: SECRETS.next });
+  assert.equal(valid.status, 200, 'a valid event is acknowledged');
+  await until(() => timesHandled(receiver, valid.job) === 1, `${valid.job} is handled`);
 
-  const { headers, body } = good.sandbox.deliveries[0] ?? assert.fail('nothing was delivered');
+  const { headers, body } = valid.sandbox.deliveries[0] ?? assert.fail('nothing was delivered');
   const again = await fetch(receiver.url, { method: 'POST', headers, body });
   assert.equal(again.status, 200, 'a duplicate event is acknowledged');
 
-  const before = await delivered(receiver, { webhookSecret: SECRETS.before });
-  assert.equal(before.status, 200, 'the previous secret is valid during a rotation');
-  await until(() => timesHandled(receiver, before.job) === 1, `${before.job} is handled`);
+  const previous = await delivered(receiver, { webhookSecret: SECRETS.previous });
+  assert.equal(previous.status, 200, 'the previous secret is valid during a rotation');
+  await until(() => timesHandled(receiver, previous.job) === 1, `${previous.job} is handled`);
 
-  const stranger = await delivered(receiver, { webhookSecret: 'whsec_stranger' });
-  assert.equal(stranger.status, 400, 'an event with another secret is rejected');
+  const forged = await delivered(receiver, { webhookSecret: 'whsec_forger' });
+  assert.equal(forged.status, 400, 'an event with another secret is rejected');
 
   const tampered = await delivered(receiver, {
     webhookSecret: SECRETS.next,
@@ -40,7 +40,7 @@ export async function checkReceiver(receiver: Receiver): Promise<void> {
   });
   assert.equal(tampered.status, 400, 'a modified event is rejected');
 
-  const stale = await delivered(receiver, {
+  const old = await delivered(receiver, {
     webhookSecret: SECRETS.next,
     async webhookFetch(url, init) {
       const timestamp = Math.floor(Date.now() / 1000) - 301;
@@ -48,14 +48,14 @@ export async function checkReceiver(receiver: Receiver): Promise<void> {
       return fetch(url, { ...init, headers });
     },
   });
-  assert.equal(stale.status, 400, 'an old event is rejected');
+  assert.equal(old.status, 400, 'an old event is rejected');
 
   // Once this last event is handled, so are all earlier ones.
   const last = await delivered(receiver, { webhookSecret: SECRETS.next });
   await until(() => timesHandled(receiver, last.job) === 1, `${last.job} is handled`);
-  for (const { job } of [stranger, tampered, stale])
+  for (const { job } of [forged, tampered, old])
     assert.equal(timesHandled(receiver, job), 0, 'a rejected event is not handled');
-  assert.equal(timesHandled(receiver, good.job), 1, 'a duplicate event is handled once');
+  assert.equal(timesHandled(receiver, valid.job), 1, 'a duplicate event is handled once');
 }
 
 let seed = 0;
@@ -80,10 +80,10 @@ function timesHandled(receiver: Receiver, job: string): number {
 }
 
 /** Waits for an effect of another process. */
-export async function until(isMet: () => boolean | Promise<boolean>, what: string): Promise<void> {
+export async function until(isMet: () => boolean | Promise<boolean>, condition: string): Promise<void> {
   const end = performance.now() + PATIENCE_MS;
   while (!(await isMet())) {
-    if (performance.now() > end) assert.fail(`timed out waiting until ${what}`);
+    if (performance.now() > end) assert.fail(`timed out waiting until ${condition}`);
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
 }

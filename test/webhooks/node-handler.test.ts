@@ -3,7 +3,6 @@ import { Agent, get, request as nodeRequest } from 'node:http';
 import { afterEach, describe, expect, expectTypeOf, test, vi } from 'vitest';
 import { toNodeHandler } from '../../src/adapters/node/index.js';
 import type { WebHandler } from '../../src/adapters/node/node-handler.js';
-import { GenError } from '../../src/errors/index.js';
 import { createWebhookHandler, signWebhook, type WebhookHandler } from '../../src/webhooks/index.js';
 import { PATIENCE_MS } from '../support/patience.js';
 import { event, SECRET } from './deliver.js';
@@ -23,27 +22,21 @@ describe('the request', () => {
         body: await request.text(),
       }),
     );
-    const headers = new Headers([
-      ['x-list', 'one'],
-      ['x-list', 'two'],
-    ]);
-    const response = await fetch(`${served.url}/a%20b/c?d=1&d=2`, { method: 'PUT', body: 'Füchse 🦊', headers });
-    expect(await response.json()).toEqual({
-      method: 'PUT',
-      url: `${served.url}/a%20b/c?d=1&d=2`,
-      header: 'one, two',
-      body: 'Füchse 🦊',
-    });
+    const url = `${served.url}/a%20b/c?d=1&d=2`;
+    const sent = { method: 'PUT', body: 'Füchse 🦊' };
+    const headers = new Headers({ 'x-list': 'one' });
+    headers.append('x-list', 'two');
+    expect(await (await fetch(url, { ...sent, headers })).json()).toEqual({ ...sent, url, header: 'one, two' });
   });
 
   test('matches the request line for any target and host', async () => {
     await using served = await serveWeb((request) => new Response(request.url));
-    const ask = (target: string, host: string) =>
+    const request = (target: string, host: string) =>
       served.raw(`GET ${target} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`);
-    expect(await ask('//evil.test/x', 'me.test')).toContain('\r\nhttp://me.test//evil.test/x\r\n');
-    expect(await ask('http://me.test/whole?q', 'me.test')).toContain('\r\nhttp://me.test/whole?q\r\n');
-    expect(await ask('/x', 'me.test/path?')).toContain('\r\nhttp://me.test/x\r\n');
-    expect(await ask('/x', 'no host')).toMatch(/^HTTP\/1\.1 400 /);
+    expect(await request('//evil.test/x', 'me.test')).toContain('\r\nhttp://me.test//evil.test/x\r\n');
+    expect(await request('http://me.test/full?q', 'me.test')).toContain('\r\nhttp://me.test/full?q\r\n');
+    expect(await request('/x', 'me.test/path?')).toContain('\r\nhttp://me.test/x\r\n');
+    expect(await request('/x', 'no host')).toMatch(/^HTTP\/1\.1 400 /);
     expect(await served.raw('GET /x HTTP/1.0\r\n\r\n')).toContain('http://localhost/x');
     expect(await served.raw('TRACE /x HTTP/1.1\r\nHost: me.test\r\nConnection: close\r\n\r\n')).toMatch(
       /^HTTP\/1\.1 400 /,
@@ -51,7 +44,7 @@ describe('the request', () => {
   });
 
   test.each<[string, WebHandler, number]>([
-    ['is not read unless the handler reads it', () => new Response('refused', { status: 400 }), 400],
+    ['is not read unless the handler reads it', () => new Response('rejected', { status: 400 }), 400],
     [
       'is drained after the handler stops reading',
       createWebhookHandler({ secret: SECRET, maxBodyBytes: 1000, onError: () => {} }),
@@ -88,10 +81,10 @@ describe('the request', () => {
         hash.update(chunk);
         await new Promise((resolve) => setImmediate(resolve));
       }
-      return new Response('read');
+      return new Response('received');
     });
     const body = randomBytes(8 * MEGABYTE);
-    expect(await (await fetch(served.url, { method: 'POST', body })).text()).toBe('read');
+    expect(await (await fetch(served.url, { method: 'POST', body })).text()).toBe('received');
     expect(hash.digest('hex')).toBe(createHash('sha256').update(body).digest('hex'));
   });
 
@@ -114,12 +107,12 @@ describe('the response', () => {
       const headers = new Headers({ 'x-own': 'yes' });
       headers.append('set-cookie', 'a=1');
       headers.append('set-cookie', 'b=2; Expires=Wed, 21 Oct 2026 07:28:00 GMT');
-      return new Response('made', { status: 201, statusText: 'Made', headers });
+      return new Response('created', { status: 201, statusText: 'Done', headers });
     });
     const response = await fetch(served.url);
-    expect([response.status, response.statusText, response.headers.get('x-own')]).toEqual([201, 'Made', 'yes']);
+    expect([response.status, response.statusText, response.headers.get('x-own')]).toEqual([201, 'Done', 'yes']);
     expect(response.headers.getSetCookie()).toEqual(['a=1', 'b=2; Expires=Wed, 21 Oct 2026 07:28:00 GMT']);
-    expect(await response.text()).toBe('made');
+    expect(await response.text()).toBe('created');
   });
 
   test("to HEAD has GET's headers and no body, which is canceled", async () => {
@@ -159,24 +152,17 @@ describe('the response', () => {
       received += chunk.length;
       hash.update(chunk);
     }
-    const whole = createHash('sha256');
-    for (let at = 0; at < 100; at++) whole.update(megabyte);
-    expect([received, hash.digest('hex')]).toEqual([100 * MEGABYTE, whole.digest('hex')]);
+    const expected = createHash('sha256');
+    for (let at = 0; at < 100; at++) expected.update(megabyte);
+    expect([received, hash.digest('hex')]).toEqual([100 * MEGABYTE, expected.digest('hex')]);
   });
 
   test('sends its headers before the first byte of a slow body', async () => {
-    let start = () => {};
-    const body = new ReadableStream({
-      start(controller) {
-        start = () => {
-          controller.enqueue(new TextEncoder().encode('data'));
-          controller.close();
-        };
-      },
-    });
-    await using served = await serveWeb(() => new Response(body));
+    const { readable, writable } = new TransformStream();
+    await using served = await serveWeb(() => new Response(readable));
     const response = await fetch(served.url);
-    start();
+    const writer = writable.getWriter();
+    void writer.write(new TextEncoder().encode('data')).then(() => writer.close());
     expect(await response.text()).toBe('data');
   });
 
@@ -205,46 +191,41 @@ describe('the response', () => {
 describe('a client that disconnects', () => {
   test('aborts the request while the handler runs', async () => {
     const aborted = vi.fn();
-    const leaving = new AbortController();
+    const client = new AbortController();
     await using served = await serveWeb(
-      (request) =>
+      ({ signal }) =>
         new Promise((_, reject) => {
-          request.signal.addEventListener('abort', () => {
-            aborted(request.signal.reason);
-            reject(request.signal.reason);
+          signal.addEventListener('abort', () => {
+            aborted(signal.reason.message);
+            reject(signal.reason);
           });
-          leaving.abort();
+          client.abort();
         }),
     );
-    const response = fetch(served.url, { signal: leaving.signal });
-    await expect(response).rejects.toThrow();
-    await vi.waitFor(() => expect(aborted).toHaveBeenCalledOnce(), PATIENCE_MS);
-    expect(aborted.mock.calls[0]?.[0]).toMatchObject({ message: 'The client closed the connection.' });
-  });
-
-  test('ends the request body', async () => {
-    const cancel = vi.fn();
-    const endless = () =>
-      new ReadableStream({ pull: (controller) => controller.enqueue(new Uint8Array(65_536)), cancel });
-    await using served = await serveWeb(() => new Response(endless()));
-    const leaving = new AbortController();
-    const response = await fetch(served.url, { signal: leaving.signal });
-    await response.body?.getReader().read();
-    leaving.abort();
-    await vi.waitFor(() => expect(cancel).toHaveBeenCalledOnce(), PATIENCE_MS);
+    await expect(fetch(served.url, { signal: client.signal })).rejects.toThrow();
+    await vi.waitFor(() => expect(aborted.mock.calls).toEqual([['The client closed the connection.']]), PATIENCE_MS);
   });
 
   test('cancels the response body', async () => {
     const cancel = vi.fn();
-    let answerNow = () => {};
-    await using served = await serveWeb(
-      (request) =>
-        new Promise((resolve) => {
-          request.signal.addEventListener('abort', () => answerNow());
-          answerNow = () => resolve(new Response(new ReadableStream({ cancel }, { highWaterMark: 0 })));
-          sent.destroy();
-        }),
-    );
+    const endless = () =>
+      new ReadableStream({ pull: (controller) => controller.enqueue(new Uint8Array(65_536)), cancel });
+    await using served = await serveWeb(() => new Response(endless()));
+    const client = new AbortController();
+    const response = await fetch(served.url, { signal: client.signal });
+    await response.body?.getReader().read();
+    client.abort();
+    await vi.waitFor(() => expect(cancel).toHaveBeenCalledOnce(), PATIENCE_MS);
+  });
+
+  test('cancels the body of a response returned afterward', async () => {
+    const cancel = vi.fn();
+    await using served = await serveWeb(async ({ signal }) => {
+      const isAborted = new Promise((resolve) => signal.addEventListener('abort', resolve));
+      sent.destroy();
+      await isAborted;
+      return new Response(new ReadableStream({ cancel }, { highWaterMark: 0 }));
+    });
     const sent = get(served.url).on('error', () => {});
     await vi.waitFor(() => expect(cancel).toHaveBeenCalledOnce(), PATIENCE_MS);
   });
@@ -253,9 +234,9 @@ describe('a client that disconnects', () => {
     const aborted = vi.fn();
     await using served = await serveWeb((request) => {
       request.signal.addEventListener('abort', aborted);
-      return new Response('whole');
+      return new Response('complete');
     });
-    expect(await (await fetch(served.url, { headers: { connection: 'close' } })).text()).toBe('whole');
+    expect(await (await fetch(served.url, { headers: { connection: 'close' } })).text()).toBe('complete');
     await new Promise((resolve) => setTimeout(resolve, 20));
     expect(aborted).not.toHaveBeenCalled();
   });
@@ -280,25 +261,24 @@ describe('a handler', () => {
       return locked;
     },
   };
-  test.each(Object.entries(failing))('%s gets a 500, or goes to `next`', async (_, handler) => {
+  test.each(Object.entries(failing))('%s gets a 500, or passes its error to `next`', async (_, handler) => {
     await using served = await serveWeb(handler);
-    const answer = await fetch(served.url);
-    expect([answer.status, await answer.text()]).toEqual([500, '']);
+    const response = await fetch(served.url);
+    expect([response.status, await response.text()]).toEqual([500, '']);
     const next = vi.fn();
-    await using passing = await listen((request, response) => {
+    await using withNext = await listen((request, response) => {
       toNodeHandler(handler)(request, response, (error) => response.end(next(error)));
     });
-    await fetch(passing.url);
+    await fetch(withNext.url);
     expect(next).toHaveBeenCalledExactlyOnceWith(
       expect.objectContaining({ message: expect.stringMatching(/broken|must be a Response whose body was not read/) }),
     );
   });
 
   test.each([undefined, {}, 'handler'])('is rejected if it is %j', (none) => {
+    const message = expect.stringContaining('handler must be a function that accepts a Request');
     // @ts-expect-error: JavaScript callers can pass anything.
-    expect(() => toNodeHandler(none)).toThrow(GenError);
-    // @ts-expect-error: JavaScript callers can pass anything.
-    expect(() => toNodeHandler(none)).toThrow('handler must be a function that accepts a Request');
+    expect(() => toNodeHandler(none)).toThrow(expect.objectContaining({ name: 'GenError', message }));
   });
 
   test('can be a webhook handler, an output handler, or any other one', () => {

@@ -1,12 +1,10 @@
-import { createServer, type RequestListener, type Server } from 'node:http';
-import { connect } from 'node:net';
+import { createServer, type RequestListener } from 'node:http';
+import { type AddressInfo, connect } from 'node:net';
 import { toNodeHandler } from '../../src/adapters/node/index.js';
 import type { WebHandler } from '../../src/adapters/node/node-handler.js';
 
 export interface Served {
   readonly url: string;
-  readonly port: number;
-  readonly server: Server;
   /** Sends raw text. Returns everything received until the server closes the connection. */
   raw(text: string): Promise<string>;
   [Symbol.asyncDispose](): Promise<void>;
@@ -16,12 +14,9 @@ export interface Served {
 export async function listen(listener: RequestListener): Promise<Served> {
   const server = createServer(listener);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const address = server.address();
-  const port = typeof address === 'object' && address ? address.port : 0;
+  const { port } = server.address() as AddressInfo;
   return {
     url: `http://127.0.0.1:${port}`,
-    port,
-    server,
     raw(text) {
       return new Promise((resolve, reject) => {
         let response = '';

@@ -20,7 +20,7 @@ test.each(['hono.ts', 'express.ts', 'fastify.ts', 'node-http.ts'])(
 );
 
 test('nextjs-route.ts handles valid events once, even during a rotation, and rejects others', async () => {
-  vi.stubEnv('GEN_WEBHOOK_SECRET', `${SECRETS.next},${SECRETS.before}`);
+  vi.stubEnv('GEN_WEBHOOK_SECRET', `${SECRETS.next},${SECRETS.previous}`);
   const log = vi.spyOn(console, 'log').mockImplementation(() => {});
   vi.spyOn(console, 'error').mockImplementation(() => {});
   const { POST } = await import('../../examples/receivers/nextjs-route.js');

@@ -8,7 +8,7 @@ export async function withReceiver(
   use: (receiver: Receiver) => Promise<void>,
 ): Promise<void> {
   const port = await freePort();
-  const env = { ...process.env, PORT: String(port), GEN_WEBHOOK_SECRET: `${SECRETS.next},${SECRETS.before}` };
+  const env = { ...process.env, PORT: String(port), GEN_WEBHOOK_SECRET: `${SECRETS.next},${SECRETS.previous}` };
   const receiver = spawn(command.program, command.args, { env, cwd: command.cwd });
   let printed = '';
   for (const stream of [receiver.stdout, receiver.stderr]) {
@@ -27,9 +27,8 @@ export async function withReceiver(
   }
 }
 
-async function isListening(url: string): Promise<boolean> {
-  return fetch(url).then(
+const isListening = (url: string) =>
+  fetch(url).then(
     () => true,
     () => false,
   );
-}

@@ -1,12 +1,11 @@
 import Stripe from 'stripe';
 import { expect, test } from 'vitest';
 import { signWebhook, verifyWebhook } from '../../src/webhooks/index.js';
-import { completedEvent } from '../support/completed-event.js';
+import { event } from './deliver.js';
 
 // The service's header has the same syntax as Stripe's, so each library must accept the other's.
 const { webhooks } = new Stripe('sk_test_none');
 const secret = 'whsec_shared';
-const event = completedEvent('job_1', 'https://gen.test', '2026-01-02T03:04:05.000Z');
 const payload = JSON.stringify({ ...event, prompt: 'Füchse 🦊' });
 
 test("this package verifies Stripe's test header", async () => {
