@@ -1,5 +1,5 @@
 // A call that survives its process, on BullMQ. Needs GEN_API_KEY, GEN_BASE_URL, and a Redis at REDIS_URL. Run it again, and it
-// shows the order that it created. A different ID would create another one.
+// shows the job that it created. Another ID creates another job.
 import { GenClient } from 'gen-client';
 import { createGenQueue, createGenWorker } from 'gen-client/bullmq';
 import { redisStore } from 'gen-client/redis';

@@ -7,7 +7,7 @@ import { Redis } from 'ioredis';
 const redis = new Redis(process.env.REDIS_URL ?? 'redis://127.0.0.1:6379');
 const client = new GenClient({
   store: redisStore(redis),
-  logger: console, // without Redis, each process enforces the limits separately, and the logger gets a warning
+  logger: console, // if Redis is unavailable, each process enforces the limits separately and logs a warning
   logLevel: 'warn',
 });
 

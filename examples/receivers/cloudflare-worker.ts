@@ -9,6 +9,6 @@ export default {
       secret: env.GEN_WEBHOOK_SECRET.split(','), // during a rotation: new,old
       on: { 'job.completed': (event) => console.log(`${event.data.job.id} is ready`) },
     });
-    return receive(request, context); // the work continues after the response, with context.waitUntil
+    return receive(request, context); // only ack: 'before' needs the context
   },
 };

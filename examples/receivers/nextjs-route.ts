@@ -1,4 +1,4 @@
-// Next.js, as app/webhooks/route.ts. On serverless platforms, add `waitUntil: after`, with `after` from 'next/server'.
+// Next.js, as app/webhooks/route.ts. Only ack: 'before' needs `waitUntil: after`, with `after` from 'next/server'.
 import { createWebhookHandler } from 'gen-client/webhooks';
 
 export const POST = createWebhookHandler({

@@ -16,7 +16,7 @@ export default function Gallery() {
       prompt: String(form.get('prompt')),
       ...(image.size > 0 && { first_frame_upload_id: image }),
     });
-    setRuns([...new Set([run, ...runs])]); // a double click: the same run
+    setRuns([...new Set([run, ...runs])]); // a double click returns the same run
   };
   const remove = (run: Run) => {
     run.forget();
