@@ -30,7 +30,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
       'a stalled body times out, its connection is closed, and the retry succeeds',
     ],
     [
-      'An abort acts at once',
+      'An abort acts immediately',
       'test/transport/deadlines.test.ts',
       'an abort acts immediately on %s, with its own reason',
     ],
@@ -58,7 +58,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
       'test/examples.test.ts',
       'fox.mjs of the README: runs twice without an error and prints its progress',
     ],
-    ['works without all three', 'test/package.test.ts', 'the webhooks entry point imports nothing'],
+    ['needs none of them', 'test/package.test.ts', 'the webhooks entry point imports nothing'],
     [
       'If a listener throws, the response is 500, so that the service can retry.',
       'test/webhooks/webhook-handler.test.ts',
@@ -148,11 +148,6 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
       'test/limits/in-memory.test.ts',
       'is never exceeded in any window, fixed or sliding, whatever the network delay',
     ],
-    [
-      'No timer and no listener remain',
-      'test/transport/deadlines.test.ts',
-      'neither success nor failure leaves a timer or a listener',
-    ],
     ['doubles from half a second to eight, with jitter', 'test/rules/tables.test.ts', 'after %i failures is %i ms'],
   ],
   'docs/budgets.md': [
@@ -238,7 +233,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
       'cost a process with consecutive creates at most two requests per slot',
     ],
     [
-      'A process whose calls wait asks Redis at most twice a second',
+      'A process whose calls wait queries Redis at most twice a second',
       'test/limits/over-a-store.test.ts',
       'need at most two requests a second per process, however many of its calls wait',
     ],
@@ -248,7 +243,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
       "release a crashed process's queue position, and its slots after one lease",
     ],
     [
-      'A store that neither answers nor fails within two seconds',
+      'A store that neither responds nor fails within two seconds',
       'test/limits/store-outage.test.ts',
       "counts as unavailable after %s, and the next calls don't wait for it",
     ],
