@@ -49,7 +49,7 @@ export interface PageOptions {
 
 /**
  * Creates a client that creates and follows jobs through the proxy on your server. During server rendering with a relative
- * `url`, no request is sent and runs stay in their first phase.
+ * `url`, no request is sent and runs stay `waiting`.
  *
  * @example
  * const gen = createGenPage<typeof proxy>({ url: '/api/gen' });

@@ -129,7 +129,7 @@ export type Runs = ReturnType<typeof openRuns>;
 
 /**
  * Manages a tab's runs: those of this page, and those in the tab's storage, which survive a reload. Unless `isLive`, no run is
- * registered or started.
+ * registered or started, and each stays `waiting`.
  */
 export function openRuns(name: string, isLive: boolean) {
   const begun = new Map<string, OpenRun>();
@@ -179,7 +179,7 @@ export function openRuns(name: string, isLive: boolean) {
   ): OpenRun {
     const known = begun.get(key);
     if (known && (isOver(known.get()) || !known.signal.aborted)) return known;
-    const run = openRun(key, phase, isCancelable, () => {
+    const run = openRun(key, isLive ? phase : 'waiting', isCancelable, () => {
       const latest = begun.get(key) ?? run;
       latest.stop();
       begun.delete(key);
