@@ -10,10 +10,24 @@ import { rejection } from '../transport/support.js';
 
 quickPauses();
 
-/** Sets up an in-memory engine that never waits, and runs each activity `forgets` more times. */
-function setup(options: ActivityOptions = {}, forgets = 0) {
+interface Faults {
+  /** How often the engine repeats each activity. */
+  readonly forgets: number;
+  /** Failures of the first downloads. */
+  readonly downloads: (() => Promise<Response>)[];
+}
+
+/** Sets up an in-memory engine that never waits. */
+function setup(options: ActivityOptions = {}, { forgets = 0, downloads = [] }: Partial<Faults> = {}) {
   const sandbox = createSandbox({ jobDurationMs: 0 });
-  const client = sandbox.client();
+  const client = sandbox.client({
+    maxRetries: 0,
+    maxRetryAfterMs: 1_000,
+    fetch: (url, init) => {
+      const failed = url.endsWith('/output') ? downloads.shift() : undefined;
+      return failed ? failed() : sandbox.fetch(new Request(url, init));
+    },
+  });
   const activities = createActivities(client, options);
   const calls: string[] = [];
   const engine: DurableEngine = {
@@ -45,7 +59,7 @@ it('copies the file to the destination and returns its name', async () => {
 
 it('transfers nothing if the engine repeats the copy', async () => {
   const store = new MemoryStore();
-  const { run, sandbox } = setup({ destination: (job) => store.at(job.id) }, 2);
+  const { run, sandbox } = setup({ destination: (job) => store.at(job.id) }, { forgets: 2 });
   expect((await run()).stored).toMatchObject({ existed: true });
   expect([store.puts, sandbox.jobs.length]).toEqual([1, 1]);
 });
@@ -70,6 +84,26 @@ it.each([503, 429])(
     expect(refusing.sandbox.jobs).toHaveLength(1);
   },
 );
+
+const refused = () => Object.assign(new Error('refused'), { code: 'ECONNREFUSED', syscall: 'connect' });
+const page = async () =>
+  new Response('<!doctype html><title>Sign in</title>', { headers: { 'content-type': 'text/html' } });
+
+it.each<[source: string, download: () => Promise<Response>]>([
+  ['Node: refused', () => Promise.reject(new TypeError('fetch failed', { cause: refused() }))],
+  [
+    'status 429 with a long Retry-After',
+    async () => new Response('{}', { status: 429, headers: { 'retry-after': '60' } }),
+  ],
+  ['status 500', async () => new Response('{}', { status: 500 })],
+  ['F2: a sign-in page with status 200', page],
+])('copies the file after downloads fail with %s', async (_, download) => {
+  const store = new MemoryStore();
+  const downloads = Array.from({ length: 3 }, () => download);
+  const { run, calls } = setup({ destination: (job) => store.at(job.id) }, { downloads });
+  expect((await run()).stored).toMatchObject({ contentType: 'video/mp4' });
+  expect(calls.filter((name) => name === 'store').length).toBeGreaterThan(1);
+});
 
 it('requires a destination only with store: true', async () => {
   const { run } = setup();

@@ -40,7 +40,8 @@ describe("an object store's response", () => {
     ['a 503 from the store', failed(503), true],
     ['a 403 from the store', failed(403), false],
     ['a lost connection to the service', new ConnectionError('lost', { attempts: 1 }), true],
-    ['no connection to the service', new ConnectionError('none', { attempts: 0 }), false],
+    ['no connection to the service', new ConnectionError('none', { attempts: 0 }), true],
+    ['a page instead of the file', download('not_media'), true],
     ['an invalid call', new GenError('wrong'), false],
   ])('a copy that ended with %s can succeed later: %s', (_, error, later) => {
     expect(store.mayCopyLater(error)).toBe(later);

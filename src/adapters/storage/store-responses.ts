@@ -1,13 +1,13 @@
 // Classifies the responses of object stores, with the codes of S3 and compatible stores.
 import { DownloadError, GenError, StorageError } from '../../errors/index.js';
-import { failureKindOf } from '../../rules/failure-kind.js';
+import { endsWait } from '../../rules/failure-kind.js';
 
 /** Statuses below 500 that a retry can fix. */
 const RETRYABLE_STATUSES: readonly number[] = [408, 409, 425, 429];
 /** The object exists, or another request is storing it. */
 const CONFLICTS: readonly number[] = [409, 412];
 /** Download errors that a retry can fix. */
-const RETRYABLE_DOWNLOADS: readonly string[] = ['interrupted', 'file_changed'];
+const RETRYABLE_DOWNLOADS: readonly string[] = ['interrupted', 'file_changed', 'not_media'];
 const WITHOUT_RESPONSE: readonly string[] = ['timeout', 'unreachable', 'put_failed'];
 /** Codes of an invalid signature. Any other 403 only means that the request isn't allowed. */
 const BAD_SIGNATURE =
@@ -29,7 +29,7 @@ export function isRetryableStoreError(error: StorageError): boolean {
 /** Returns true if the copy can succeed later. A temporary failure must not end the run of a paid job. */
 export function mayCopyLater(error: GenError): boolean {
   if (DownloadError.isInstance(error)) return RETRYABLE_DOWNLOADS.includes(error.code);
-  if (!StorageError.isInstance(error)) return failureKindOf(error) === 'lost';
+  if (!StorageError.isInstance(error)) return !endsWait(error);
   if (error.status !== undefined) return isRetryableStoreError(error);
   return WITHOUT_RESPONSE.includes(error.code);
 }
