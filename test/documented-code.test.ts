@@ -19,6 +19,7 @@ import { blocksOf, PAPERS } from './readme/blocks.js';
 import { type BlockModule, modulesOf } from './readme/modules.js';
 import { ROOT } from './support/build.js';
 import { completedEvent } from './support/completed-event.js';
+import { startFastTime } from './support/fast-time.js';
 
 /** Packages of `test/apps`. Blocks that import them are skipped if they are missing. In CI, they exist. */
 const NEEDS_APPS = /from '(@trpc|@modelcontextprotocol)\//;
@@ -112,22 +113,16 @@ test('every block and every example compiles', async () => {
   expect(output.split('\n').filter((line) => line.includes('.documented-code/'))).toEqual([]);
 }, 600_000);
 
-const REAL = { setInterval, clearInterval };
-const FASTER = 100;
-const TICK_MS = 10;
-
 /** Runs the current group's tests in fast time with a silent console. */
 function inFastTime() {
-  let ticking: ReturnType<typeof setInterval>;
+  let restoreTime = () => {};
   beforeEach(() => {
     for (const method of ['log', 'info', 'warn', 'error', 'table'] as const)
       vi.spyOn(console, method).mockImplementation(() => undefined);
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'Date'] });
-    ticking = REAL.setInterval(() => vi.advanceTimersByTime(TICK_MS * FASTER), TICK_MS);
+    restoreTime = startFastTime(100);
   });
   afterEach(() => {
-    REAL.clearInterval(ticking);
-    vi.useRealTimers();
+    restoreTime();
     vi.unstubAllEnvs();
     vi.unstubAllGlobals();
     vi.restoreAllMocks();

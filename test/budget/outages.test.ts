@@ -1,14 +1,18 @@
 // A budget's ledger during and after outages, aborts, and disconnections.
 import type { GenClient } from 'gen-client';
-import { expect, it, vi } from 'vitest';
+import { beforeEach, expect, it, vi } from 'vitest';
 import { ledgerOf } from '../../src/ledger/ledger.js';
 import { LedgerTransaction } from '../../src/rules/ledger-transaction.js';
 import { nextTurn } from '../../src/runtime/clock.js';
 import { company, openKeys, PRICE, resumed, VIDEO } from '../store/company.js';
+import { startFastTime } from '../support/fast-time.js';
 import { settle } from '../waiting/virtual-clock.js';
 
 const priced = { unknownPrice: () => PRICE };
 const slowLimits = { rateLimit: 'wait', limits: { 'videos.create': { limit: 1, windowMs: 60_000 } } } as const;
+
+// After a response, calls wait up to two seconds of real time for the store.
+beforeEach(() => startFastTime(50));
 
 /** Tracks a call: `sent`, its error's name, or `pending`. */
 function outcomeOf(call: Promise<unknown>): { now: string } {
@@ -44,7 +48,6 @@ it('records the outcomes of 600 jobs after a store outage of 20 s', async () => 
   }
   for (let second = 0; second < 20; second++) {
     await clock.advance(1_000);
-    // A call waits up to two seconds of real time for the store.
     await new Promise((resolve) => setTimeout(resolve, 150));
   }
   life.isDisconnected = false;
@@ -55,7 +58,7 @@ it('records the outcomes of 600 jobs after a store outage of 20 s', async () => 
   expect(await budget.usage()).toMatchObject({ spentTokens: charged(), reservedTokens: 0, unresolved: [] });
   // Only the first job's file isn't stored. The failures were delivered.
   expect(await openKeys(client)).toHaveLength(1);
-}, 60_000);
+});
 
 it.each([
   ['a server', false],

@@ -4,6 +4,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { PartFile } from '../../src/adapters/node/part-file.js';
 import type { CliHost } from '../../src/cli/session.js';
 import type { ClientOptions, JobEvent } from '../../src/index.js';
+import { startFastTime } from '../support/fast-time.js';
 import { batchOn, cliOnSandbox } from './cli-on-sandbox.js';
 import { runCli } from './run-cli.js';
 
@@ -87,7 +88,9 @@ describe('--max-tokens', () => {
     // No other test has learned this price.
     prompts(...Array.from({ length: 4 }, (_, at) => ({ call: 'images', model: 'svc-image-pro', prompt: `fox ${at}` })));
     sandbox.faults.add({ ...LOST, times: 1_000 });
-    const stopped = await batch('--max-tokens', '500');
+    // The retries pause for 20 seconds.
+    const restoreTime = startFastTime(20);
+    const stopped = await batch('--max-tokens', '500').finally(restoreTime);
     expect(stopped.report).toMatchObject({ completed: 0, failed: 1, notStarted: 3 });
     expect(sandbox.jobs).toHaveLength(1);
     sandbox.faults.clear();
