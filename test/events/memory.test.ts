@@ -2,7 +2,7 @@ import diagnostics from 'node:diagnostics_channel';
 import { afterEach, describe, expect, test } from 'vitest';
 import { GenClient, type JobEvent } from '../../src/index.js';
 import { accountFor } from '../../src/store/account.js';
-import { JobMemory } from '../../src/transport/job-log.js';
+import { JobLog, JobMemory } from '../../src/transport/job-log.js';
 import { BASE_URL, freshKey, json } from '../transport/support.js';
 
 const stops: (() => void)[] = [];
@@ -42,9 +42,8 @@ function open(options: { readonly onJob?: (event: JobEvent) => void } = {}) {
     return json({ success: true, data: { job, upload, ...upload, quoted_token_cost: 4 } });
   };
   const client = new GenClient({ apiKey, baseUrl: BASE_URL, fetch, rateLimit: 'off', hooks: options });
-  const remembered = () =>
-    accountFor(BASE_URL, apiKey).processSingleton<JobMemory>('job-memory/1', () => new JobMemory()).jobs.size;
-  return { client, remembered };
+  const memory = () => accountFor(BASE_URL, apiKey).processSingleton<JobMemory>('job-memory/1', () => new JobMemory());
+  return { client, memory };
 }
 
 describe("a job's trace", () => {
@@ -64,22 +63,33 @@ describe("a job's trace", () => {
 
 describe("a process's memory of jobs", () => {
   test('contains only prices if there are no subscribers and no limits', async () => {
-    const { client, remembered } = open();
-    const before = remembered();
+    const { client, memory } = open();
+    const before = memory().jobs.size;
     for (let count = 0; count < 20; count++) await client.videos.create({ prompt: 'a fox', duration: 4 });
-    expect(remembered()).toBe(before);
+    expect(memory().jobs.size).toBe(before);
     expect(client.estimate({ call: 'videos', duration: 4 })).toEqual({ tokens: 4, basis: 'learned' });
   });
 
   test('is limited to 10,000 jobs across all accounts, and ends older traces', async () => {
     const { ended } = listen();
-    const { client, remembered } = open({ onJob() {} });
-    const other = open({ onJob() {} });
-    for (let count = 0; count < 5_100; count++) {
-      await client.videos.create({ prompt: 'a fox', duration: 4 });
+    const [one, other] = [open({ onJob() {} }), open({ onJob() {} })];
+    for (let count = 0; count < 100; count++) {
+      await one.client.videos.create({ prompt: 'a fox', duration: 4 });
       await other.client.videos.create({ prompt: 'a fox', duration: 4 });
     }
-    expect(remembered()).toBe(10_000);
+    const log = new JobLog(one.memory());
+    const listeners = { now: Date.now, report() {}, channel: undefined, records: [] };
+    const origin = {
+      call: 'videos',
+      idempotencyKey: undefined,
+      label: undefined,
+      records: [],
+      trace: undefined,
+    } as const;
+    for (let count = 0; count < 10_000; count++) {
+      log.seen({ job: { id: `job_later_${count}`, status: 'processing' } }, listeners, origin);
+    }
+    expect(one.memory().jobs.size).toBe(10_000);
     expect(ended).toHaveLength(200);
   });
 });
