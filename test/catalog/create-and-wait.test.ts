@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { pass } from '../support/pass.js';
+import { pass as advanceUntil } from '../support/pass.js';
 import { json, stubbed } from '../transport/support.js';
 
 const PENDING = { status: 'failed', errorCode: 'reference_asset_pending', errorData: { retry_after: 30 } };
@@ -13,7 +13,7 @@ beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
 /** Creates a service that reviews the reference of the first create, and completes the second. */
-function reviewing() {
+function reviewService() {
   return stubbed([
     () => json({ data: { job: { id: 'job_1', ...PENDING } } }),
     () => json({ data: { job: { id: 'job_2', ...DONE } } }),
@@ -28,10 +28,10 @@ it.each([
 ] as const)(
   '%s.createAndWait resubmits a pending reference with a key derived from the one in the body',
   async (resource, params) => {
-    const { client, seen } = reviewing();
-    const maker: { createAndWait(params: never): Promise<{ id: string }> } = client[resource];
-    const done = maker.createAndWait({ ...params, idempotency_key: 'order-7' } as never);
-    expect((await pass(done)).id).toBe('job_2');
+    const { client, seen } = reviewService();
+    const namespace: { createAndWait(params: never): Promise<{ id: string }> } = client[resource];
+    const job = namespace.createAndWait({ ...params, idempotency_key: 'order-7' } as never);
+    expect((await advanceUntil(job)).id).toBe('job_2');
     const keys = seen.map(({ headers }) => headers['idempotency-key']);
     expect(keys[0]).toBe('order-7');
     expect(keys[1]).toMatch(/^order-7.+/);
@@ -46,7 +46,7 @@ it("a second key for a character under review doesn't wait for a slot at the rat
   const { client, seen } = stubbed([review, review, () => json({ data: { job: { id: 'job_2', ...DONE } } })], {
     limits,
   });
-  await pass(client.videos.createAndWait({ prompt: 'x', character_ids: ['c'] }, { idempotencyKey: 'order-7' }));
+  await advanceUntil(client.videos.createAndWait({ prompt: 'x', character_ids: ['c'] }, { idempotencyKey: 'order-7' }));
   expect(seen.map(({ headers }) => headers['idempotency-key'])).toEqual(['order-7', 'order-7', 'order-7']);
 });
 

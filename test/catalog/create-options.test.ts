@@ -69,11 +69,11 @@ describe.each(CALLS)('videos.%s', (_, call) => {
 });
 
 it('returns fields next to the job, but not those of a job that is the entire response', async () => {
-  const made = async (body: unknown) => stubbed(() => json(body)).client.images.create({ prompt: 'x' });
+  const create = async (body: unknown) => stubbed(() => json(body)).client.images.create({ prompt: 'x' });
   const warnings: string[] = [];
   const idempotencyKey = expect.any(String);
-  expect(await made({ data: { job: DONE, queue: 3 } })).toEqual({ job: DONE, queue: 3, warnings, idempotencyKey });
-  expect(await made({ job: DONE, queue: 3 })).toEqual({ job: DONE, queue: 3, warnings, idempotencyKey });
-  expect(await made({ data: DONE })).toEqual({ job: DONE, warnings, idempotencyKey });
-  expect(await made(DONE)).toEqual({ job: DONE, warnings, idempotencyKey });
+  expect(await create({ data: { job: DONE, queue: 3 } })).toEqual({ job: DONE, queue: 3, warnings, idempotencyKey });
+  expect(await create({ job: DONE, queue: 3 })).toEqual({ job: DONE, queue: 3, warnings, idempotencyKey });
+  expect(await create({ data: DONE })).toEqual({ job: DONE, warnings, idempotencyKey });
+  expect(await create(DONE)).toEqual({ job: DONE, warnings, idempotencyKey });
 });

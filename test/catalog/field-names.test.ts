@@ -30,8 +30,8 @@ test.each(Object.entries(ROWS))('the fields of %s are the documented ones', (cal
   expect(new Set(fields).size).toBe(fields.length);
 });
 
-/** Habits from openai, fal, replicate, runway, luma, and stripe, and typos, with the expected message first. */
-const SLIPS: Readonly<Record<Exclude<FieldsCall, 'registration'>, Readonly<Record<string, string>>>> = {
+/** Names from openai, fal, replicate, runway, luma, and stripe, and typos, by the expected message. */
+const WRONG_NAMES: Readonly<Record<Exclude<FieldsCall, 'registration'>, Readonly<Record<string, string>>>> = {
   images: {
     'Did you mean "ratio"?': 'size, image_size, aspect_ratio, aspectRatio, Ratio, aspect ratio, width, height, aspect',
     'Did you mean "prompt"?': 'text, prompt_text, promptText, Prompt, PROMPT, prompt ',
@@ -103,15 +103,11 @@ const SLIPS: Readonly<Record<Exclude<FieldsCall, 'registration'>, Readonly<Recor
 };
 
 describe('an undocumented field', () => {
-  const rows = Object.entries(SLIPS).flatMap(([call, slips]) =>
-    Object.entries(slips).flatMap(([message, names]) =>
-      names.split(', ').map((name) => ({ call: call as keyof typeof SLIPS, name, message })),
+  const rows = Object.entries(WRONG_NAMES).flatMap(([call, messages]) =>
+    Object.entries(messages).flatMap(([message, names]) =>
+      names.split(', ').map((name) => ({ call: call as keyof typeof WRONG_NAMES, name, message })),
     ),
   );
-
-  it('has at least 120 cases', () => {
-    expect(rows.length).toBeGreaterThanOrEqual(120);
-  });
 
   it.each(rows)(
     'in $call: $name is rejected, and nothing is sent or paid: $message',
@@ -137,7 +133,7 @@ describe('an undocumented field', () => {
     }
   });
 
-  it('is rejected under the name of every create option, with the place where it belongs', () => {
+  it('is rejected under the name of every create option, which belongs in the second argument', () => {
     for (const name of Object.keys(CREATE_AND_WAIT_CHECKS)) {
       expect(() => checkFieldNames('videos', { [name]: 'x' }), name).toThrow('is an option');
     }
@@ -146,15 +142,8 @@ describe('an undocumented field', () => {
   it('is rejected if the guide for other clients lists it', () => {
     const leftColumns = readFileSync('docs/coming-from.md', 'utf8').matchAll(/^\| ([^|]+) \|/gm);
     const text = [...leftColumns].map(([, column]) => column).join(' ');
-    for (const name of [
-      'webhook',
-      'webhook_events_filter',
-      'webhookUrl',
-      'promptImage',
-      'promptText',
-      'input',
-      'wait',
-    ]) {
+    const names = 'webhook, webhook_events_filter, webhookUrl, promptImage, promptText, input, wait';
+    for (const name of names.split(', ')) {
       expect(text).toContain(name);
       for (const call of ['images', 'videos'] as const) {
         expect(() => checkFieldNames(call, { prompt: 'a fox', [name]: 'x' }), name).toThrow(PreflightError);
@@ -166,7 +155,7 @@ describe('an undocumented field', () => {
     expect(() => checkFieldNames('videos', { [name]: 1 })).toThrow('is not documented for');
   });
 
-  it("doesn't include the fields of an edit that is sent as a video, or undefined ones", () => {
+  it("isn't a field of an edit that is sent as a video, or an undefined one", () => {
     const edit = { intent: 'video_edit', source_video_upload_id: 'upl_1', edit_mode: 'restyle', seed: 1, n: undefined };
     expect(() => checkFieldNames('videos', edit)).not.toThrow();
     expect(() => checkFieldNames('videos', { ...edit, intent: undefined })).toThrow('reference_video_upload_ids');
@@ -175,18 +164,18 @@ describe('an undocumented field', () => {
   it('is also rejected by createAndWait and characters.register', async () => {
     const sandbox = createSandbox();
     const client = sandbox.client();
-    const slip: object = { prompt: 'a fox', ratioo: '16:9' };
-    await expect(client.images.createAndWait(slip as never)).rejects.toMatchObject({ param: 'ratioo' });
+    const misspelled: object = { prompt: 'a fox', ratioo: '16:9' };
+    await expect(client.images.createAndWait(misspelled as never)).rejects.toMatchObject({ param: 'ratioo' });
     const registration: object = { name: 'Rex', image: 'upl_1' };
     await expect(client.characters.register(registration as never)).rejects.toMatchObject({ param: 'image' });
     expect(sandbox.requests).toEqual([]);
   });
 });
 
-describe('every entry point rejects such a field', () => {
-  const slip: object = { prompt: 'a fox', ratioo: '16:9' };
+describe('a misspelled field', () => {
+  const misspelled: object = { prompt: 'a fox', ratioo: '16:9' };
 
-  it('the AI SDK provider, in providerOptions.gen', async () => {
+  it('in providerOptions.gen is rejected by the AI SDK provider', async () => {
     const sandbox = createSandbox();
     const gen = createGen({ client: sandbox.client() });
     const requested = generateImage({
@@ -198,7 +187,7 @@ describe('every entry point rejects such a field', () => {
     expect(sandbox.requests).toEqual([]);
   });
 
-  it('a durable run, which ends by engine.fail', async () => {
+  it('fails a durable run with engine.fail', async () => {
     const sandbox = createSandbox();
     const activities = createActivities(sandbox.client());
     const failed: unknown[] = [];
@@ -210,30 +199,31 @@ describe('every entry point rejects such a field', () => {
         throw new Error(error.message);
       },
     };
-    await expect(generate(engine, { call: 'images', params: slip as never, key: 'k' })).rejects.toThrow(
+    await expect(generate(engine, { call: 'images', params: misspelled as never, key: 'k' })).rejects.toThrow(
       'Unknown parameter "ratioo"',
     );
     expect(failed).toMatchObject([{ name: 'PreflightError' }]);
     expect(sandbox.requests).toEqual([]);
   });
 
-  it('the queue, before it connects', async () => {
+  it('is rejected by the queue before it connects', async () => {
     const queue = createGenQueue({ port: 1, lazyConnect: true, maxRetriesPerRequest: 0 }, { onError: () => {} });
-    await expect(queue.images.create(slip as never)).rejects.toMatchObject({ name: 'PreflightError', param: 'ratioo' });
+    const created = queue.images.create(misspelled as never);
+    await expect(created).rejects.toMatchObject({ name: 'PreflightError', param: 'ratioo' });
     await queue.close();
   });
 
-  it('the proxy, in the result of its create function', async () => {
-    const app = openApp({ create: { images: () => slip } });
+  it("is rejected by the proxy in its create function's result", async () => {
+    const app = openApp({ create: { images: () => misspelled } });
     const response = await app.post('images', { key: KEY, ask: { prompt: 'a fox' } });
     expect(response.status).toBe(400);
     expect(app.sandbox.requests).toEqual([]);
   });
 
-  it('client.request sends it, because the caller writes the request', async () => {
+  it('is sent by client.request, because the caller writes the request', async () => {
     const sandbox = createSandbox();
-    await sandbox.client().request({ method: 'POST', path: '/v1/images', body: slip });
-    expect(sandbox.requests[0]?.body).toBe(JSON.stringify(slip));
+    await sandbox.client().request({ method: 'POST', path: '/v1/images', body: misspelled });
+    expect(sandbox.requests[0]?.body).toBe(JSON.stringify(misspelled));
   });
 });
 
@@ -266,10 +256,10 @@ describe('the option extraBody', () => {
   });
 
   it('is rejected by a call without a body', async () => {
-    const read = createSandbox()
-      .client()
-      .jobs.get('job_1', { extraBody: { a: 1 } });
-    await expect(read).rejects.toThrow('jobs.get has no body, so extraBody has no effect. Omit it.');
+    const { jobs } = createSandbox().client();
+    await expect(jobs.get('job_1', { extraBody: { a: 1 } })).rejects.toThrow(
+      'jobs.get has no body, so extraBody has no effect. Omit it.',
+    );
   });
 });
 
@@ -288,7 +278,7 @@ describe('without preflight', () => {
     ['service', createSandbox().client(), 'service: cannot be sent. Pass options as the second argument.'],
     ['onUpdate', () => {}, '"onUpdate" is an option: pass it as the second argument.'],
     ['signal', new AbortController().signal, '"signal" is an option: pass it as the second argument.'],
-  ])('a function, a signal, and a client are rejected: %s', async (name, value, message) => {
+  ])('a value that JSON has no form for is rejected: %s', async (name, value, message) => {
     const sandbox = createSandbox();
     const params: object = { prompt: 'a fox', [name]: value };
     const created = sandbox.client({ preflight: false }).images.create(params as never);

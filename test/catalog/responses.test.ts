@@ -8,10 +8,10 @@ import jobProcessing from '../fixtures/bodies/job-processing.json' with { type: 
 import { BASE_URL, json, rejection, stubbed } from '../transport/support.js';
 
 const { job } = createdJob.data;
-const answering = (body: unknown, init?: ResponseInit) => stubbed(() => json(body, init)).client;
-const create = (body: unknown) => answering(body).videos.create({ prompt: 'x' }, { idempotencyKey: 'order-1' });
+const respondingWith = (body: unknown) => stubbed(() => json(body)).client;
+const create = (body: unknown) => respondingWith(body).videos.create({ prompt: 'x' }, { idempotencyKey: 'order-1' });
 
-/** A record's possible envelopes. The first one is documented. */
+/** Returns a record's possible envelopes. The first one is documented. */
 const envelopes = (noun: string, record: unknown): readonly (readonly [string, unknown])[] => [
   [`data.${noun}`, { success: true, data: { [noun]: record } }],
   ['data', { success: true, data: record }],
@@ -65,7 +65,7 @@ describe('a created job', () => {
     ['job.warnings', { data: { job: { ...job, warnings: [NAME] } } }],
     ["the body's warnings", { success: true, warnings: [NAME], data: { job } }],
     ["the body's warning", { success: true, warning: NAME, data: { job } }],
-    ['several places at once', { warning: NAME, data: { warnings: [NAME], job: { ...job, warning: { code: NAME } } } }],
+    ['several places', { warning: NAME, data: { warnings: [NAME], job: { ...job, warning: { code: NAME } } } }],
   ])('includes the warning from %s', async (_where, body) => {
     expect((await create(body)).warnings).toEqual([NAME]);
   });
@@ -89,7 +89,7 @@ describe('a missing or invalid required field is a ResponseError with path and e
     ['a number', 5, 'data.job'],
   ])('%s', async (_what, body, path) => {
     const error = await rejection(
-      answering(JSON.stringify(body)).videos.create({ prompt: 'x' }, { idempotencyKey: 'order-1' }),
+      respondingWith(JSON.stringify(body)).videos.create({ prompt: 'x' }, { idempotencyKey: 'order-1' }),
     );
     expect(error).toBeInstanceOf(ResponseError);
     expect(error).toMatchObject({ path, method: 'POST', idempotencyKey: 'order-1' });
@@ -98,13 +98,13 @@ describe('a missing or invalid required field is a ResponseError with path and e
   });
 
   it('in a polled job', async () => {
-    const error = await rejection(answering({ data: { job: { id: 'job_1', status: 7 } } }).jobs.get('job_1'));
+    const error = await rejection(respondingWith({ data: { job: { id: 'job_1', status: 7 } } }).jobs.get('job_1'));
     expect(error).toMatchObject({ name: 'ResponseError', path: 'data.job.status', method: 'GET' });
     expect((error as ResponseError).message).toContain(`GET ${BASE_URL}/v1/jobs/job_1:`);
   });
 
   it('in a character', async () => {
-    const { characters } = answering({ data: { character: { name: 'Ann' } } });
+    const { characters } = respondingWith({ data: { character: { name: 'Ann' } } });
     const error = await rejection(characters.register({ name: 'Ann', upload_id: 'u' }));
     expect(error).toMatchObject({ name: 'ResponseError', path: 'data.character.character_id' });
     expect((error as ResponseError).message).toContain(`POST ${BASE_URL}/v1/characters:`);
@@ -113,16 +113,16 @@ describe('a missing or invalid required field is a ResponseError with path and e
 
 describe('a job', () => {
   it.each([jobProcessing, jobCompleted, jobFailed])('is returned as documented', async (body) => {
-    expect(await answering(body).jobs.get('job_123')).toEqual(body.data.job);
+    expect(await respondingWith(body).jobs.get('job_123')).toEqual(body.data.job);
   });
 
   it.each(envelopes('job', job))('is found in %s', async (_where, body) => {
-    expect(await answering(body).jobs.get('job_123')).toEqual(job);
+    expect(await respondingWith(body).jobs.get('job_123')).toEqual(job);
   });
 });
 
 it("rejects a response about another job, so it never returns another customer's", async () => {
-  const error = await rejection(answering({ data: { job: { ...job, id: 'job_2' } } }).jobs.get('job_123'));
+  const error = await rejection(respondingWith({ data: { job: { ...job, id: 'job_2' } } }).jobs.get('job_123'));
   expect(error).toBeInstanceOf(ResponseError);
   expect(error).toMatchObject({
     message: `GET ${BASE_URL}/v1/jobs/job_123: the response is about another job`,
@@ -135,14 +135,14 @@ it("rejects a response about another job, so it never returns another customer's
 
 describe('a character', () => {
   it('has its ID in the documented field', async () => {
-    const response = await answering(characterRegistered).characters.register({ name: 'Ann', upload_id: 'u' });
+    const response = await respondingWith(characterRegistered).characters.register({ name: 'Ann', upload_id: 'u' });
     expect(response).toEqual({ character_id: 'char_123' });
   });
 
   it.each(envelopes('character', { character_id: 'c', slug: 'ann', status: 'pending' }))(
     'is found in %s',
     async (_where, body) => {
-      expect(await answering(body).characters.get('ann')).toEqual({
+      expect(await respondingWith(body).characters.get('ann')).toEqual({
         character_id: 'c',
         slug: 'ann',
         status: 'pending',
@@ -153,12 +153,12 @@ describe('a character', () => {
   it.each(envelopes('character', { id: 'c', name: 'Ann' }))(
     'with the field `id` has its ID in both fields, in %s',
     async (_where, body) => {
-      expect(await answering(body).characters.get('c')).toEqual({ character_id: 'c', id: 'c', name: 'Ann' });
+      expect(await respondingWith(body).characters.get('c')).toEqual({ character_id: 'c', id: 'c', name: 'Ann' });
     },
   );
 
   it('is deleted, whatever the response contains', async () => {
-    expect(await answering({ success: true, data: { deleted: true } }).characters.delete('c')).toEqual({
+    expect(await respondingWith({ success: true, data: { deleted: true } }).characters.delete('c')).toEqual({
       deleted: true,
     });
     expect(await stubbed(() => new Response(null, { status: 204 })).client.characters.delete('c')).toEqual({});
@@ -170,13 +170,13 @@ describe('a character', () => {
     [['c'], { data: ['c'] }],
     [null, {}],
   ])("is deleted if the response %j isn't an object", async (body, result) => {
-    expect(await answering(JSON.stringify(body)).characters.delete('c')).toEqual(result);
+    expect(await respondingWith(JSON.stringify(body)).characters.delete('c')).toEqual(result);
   });
 });
 
 describe('a list without a documented format', () => {
   const records = [{ id: 'a', more: 1 }, { id: 'b' }];
-  const shapes = (noun: string): (readonly [string, unknown])[] => [
+  const formats = (noun: string): (readonly [string, unknown])[] => [
     [`data.${noun}`, { success: true, data: { [noun]: records } }],
     ['data', { success: true, data: records }],
     [noun, { [noun]: records }],
@@ -185,24 +185,23 @@ describe('a list without a documented format', () => {
     ['an array', records],
     ['an object by name', { data: { [noun]: { a: { more: 1 }, b: {} } } }],
   ];
-  it.each(shapes('models'))('is read from %s: models', async (_where, body) => {
-    expect((await answering(body).models.list()).models).toEqual(records);
-  });
-  it.each(shapes('voices'))('is read from %s: voices', async (_where, body) => {
-    expect((await answering(body).voices.list()).voices).toEqual(records);
-  });
-  it.each(shapes('characters'))('is read from %s: characters', async (_where, body) => {
-    expect((await answering(body).characters.list()).characters).toEqual(records);
+  it.each(
+    (['models', 'voices', 'characters'] as const).flatMap((noun) =>
+      formats(noun).map((row) => [noun, ...row] as const),
+    ),
+  )('of %s is found in %s', async (noun, _where, body) => {
+    const { list }: { list(): Promise<object> } = respondingWith(body)[noun];
+    expect(await list()).toMatchObject({ [noun]: records });
   });
 
-  it('accepts strings as IDs, and retains other fields', async () => {
-    const response = await answering({ data: { models: ['svc-video-fast'], next: 'page2' } }).models.list();
+  it('may contain strings as IDs, and retains other fields', async () => {
+    const response = await respondingWith({ data: { models: ['svc-video-fast'], next: 'page2' } }).models.list();
     expect(response).toEqual({ models: [{ id: 'svc-video-fast' }], next: 'page2' });
   });
 
   it('is empty if the response has none', async () => {
     for (const body of [{}, { data: null }, null, 'soon', { data: { models: 5 } }]) {
-      expect((await answering(JSON.stringify(body)).models.list()).models).toEqual([]);
+      expect((await respondingWith(JSON.stringify(body)).models.list()).models).toEqual([]);
     }
   });
 });
@@ -210,10 +209,10 @@ describe('a list without a documented format', () => {
 describe('a response without a documented format', () => {
   it('is returned without its envelope by `request` and `integrationData`', async () => {
     const body = { success: true, data: { url: 'https://a.test/speech.mp3' } };
-    expect(await answering(body).request({ method: 'POST', path: '/v1/speech', body: { text: 'x' } })).toEqual(
+    expect(await respondingWith(body).request({ method: 'POST', path: '/v1/speech', body: { text: 'x' } })).toEqual(
       body.data,
     );
-    expect(await answering({ data: [1, 2] }).request({ method: 'GET', path: '/v1/other' })).toEqual([1, 2]);
-    expect(await answering({ version: 1 }).models.integrationData()).toEqual({ version: 1 });
+    expect(await respondingWith({ data: [1, 2] }).request({ method: 'GET', path: '/v1/other' })).toEqual([1, 2]);
+    expect(await respondingWith({ version: 1 }).models.integrationData()).toEqual({ version: 1 });
   });
 });

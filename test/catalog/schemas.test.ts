@@ -14,17 +14,17 @@ function issuesOf(schema: z.ZodType, params: unknown): string[] {
 }
 
 test.each(Object.entries(SCHEMAS))('%s: the fields are the documented ones', (call, schema) => {
-  const beside = ['intent', 'mode'];
+  const general = ['intent', 'mode'];
   const documented: readonly string[] = DOCUMENTED_FIELDS[call as keyof typeof SCHEMAS];
-  expect(Object.keys(schema.shape).sort()).toEqual(documented.filter((name) => !beside.includes(name)).sort());
+  expect(Object.keys(schema.shape).sort()).toEqual(documented.filter((name) => !general.includes(name)).sort());
 });
 
 describe('params that depend on the model', () => {
   const videos = Object.entries<ModelCapabilities>(MODELS).filter(([, { kind }]) => kind === 'video');
   it.each(videos)('%s accepts only its own durations', (model, row) => {
     const all = [...new Set(videos.flatMap(([, { durations }]) => durations ?? []))];
-    const taken = all.filter((duration) => issuesOf(videoParams, { model, prompt: 'x', duration }).length === 0);
-    expect(taken).toEqual(all.filter((duration) => row.durations?.includes(duration)));
+    const accepted = all.filter((duration) => issuesOf(videoParams, { model, prompt: 'x', duration }).length === 0);
+    expect(accepted).toEqual(all.filter((duration) => row.durations?.includes(duration)));
   });
 
   it("are rejected at the field, with the call's message", () => {

@@ -26,7 +26,7 @@ import { BASE_URL, json, type Seen, stubbed } from '../transport/support.js';
 type Method = (...args: unknown[]) => Promise<unknown>;
 
 /** Calls the method of a row in endpoints.json. */
-async function make(
+async function callMethod(
   client: GenClient,
   { call, args = [] }: { readonly call: string; readonly args?: readonly unknown[] },
 ) {
@@ -36,8 +36,8 @@ async function make(
   await target[method]?.(...args, ...(call === 'uploads.put' ? [new Uint8Array(1)] : []));
 }
 
-/** Creates a response valid for every call. */
-function anyAnswer({ method }: Seen): Response {
+/** Creates a response that is valid for every call. */
+function respond({ method }: Seen): Response {
   if (method === 'HEAD') return new Response(null, { headers: { 'content-length': '1' } });
   return json({ data: { ...uploadCreated.data, job: { id: 'a b', status: 'queued' }, character_id: 'c' } });
 }
@@ -68,12 +68,12 @@ describe('the endpoints', () => {
     const limits: string[] = [];
     const onRequest = ({ limit }: RequestEvent) => void (limit !== undefined && limits.push(limit));
     const names: string[] = [];
-    const note = (trace: unknown) => void names.push((trace as RequestTrace).name);
+    const addName = (trace: unknown) => void names.push((trace as RequestTrace).name);
     const starts = channel('tracing:gen-client:request:start');
-    starts.subscribe(note);
-    const { client, seen } = stubbed(anyAnswer, { hooks: { onRequest } });
-    await make(client, row);
-    starts.unsubscribe(note);
+    starts.subscribe(addName);
+    const { client, seen } = stubbed(respond, { hooks: { onRequest } });
+    await callMethod(client, row);
+    starts.unsubscribe(addName);
     expect(names).toEqual([row.call]);
     expect(seen).toHaveLength(1);
     expect(seen[0]?.method).toBe(method);
@@ -98,35 +98,35 @@ describe('the endpoints', () => {
       await sandbox.fetch(sandbox.baseUrl + path.replace(/\{\w+\}/, 'x'), { method, headers });
       return sandbox.requests.at(-1)?.code;
     };
-    const right = {
+    const expected = {
       'models.list': [null, null],
       'models.integrationData': ['invalid_api_key', null],
     }[call] ?? ['invalid_api_key', 'scope_missing'];
-    expect([await codeFor('wrong'), await codeFor(sandbox.createKey({ scopes: [] }))]).toEqual(right);
+    expect([await codeFor('wrong'), await codeFor(sandbox.createKey({ scopes: [] }))]).toEqual(expected);
   });
 
   it.each(endpoints.filter(({ limit, method }) => limit !== undefined && method !== 'HEAD'))(
     '$method $path counts against $limit through client.request, too',
     async ({ method, path, limit }) => {
       const limits: unknown[] = [];
-      const { client } = stubbed(anyAnswer, { hooks: { onRequest: (event) => void limits.push(event.limit) } });
+      const { client } = stubbed(respond, { hooks: { onRequest: (event) => void limits.push(event.limit) } });
       await client.request({ method: method as 'POST', path: `${path.replace(/\{\w+\}/, 'x')}?x=1` });
       expect(limits).toEqual([limit]);
     },
   );
 
   it('only GET /v1/models needs no key', async () => {
-    const { client, seen } = stubbed(anyAnswer, { apiKey: undefined });
+    const { client, seen } = stubbed(respond, { apiKey: undefined });
     await client.models.list();
     expect(seen[0]?.headers.authorization).toBeUndefined();
     for (const row of endpoints.filter(({ public: isPublic }) => isPublic !== true)) {
-      await expect(make(client, row), row.call).rejects.toThrow(/apiKey|GEN_API_KEY/);
+      await expect(callMethod(client, row), row.call).rejects.toThrow(/apiKey|GEN_API_KEY/);
     }
     expect(seen).toHaveLength(1);
   });
 
-  it("a registration sends `mode`, and prompt mode doesn't", async () => {
-    const { client, seen } = stubbed(anyAnswer);
+  it("of a registration receives `mode`, and that of a character from a prompt doesn't", async () => {
+    const { client, seen } = stubbed(respond);
     await client.characters.register({ name: 'Ann', upload_id: 'u' });
     await client.characters.create({ name: 'Ann', prompt: 'x' });
     expect(seen.map(({ body }) => JSON.parse(body))).toEqual([
@@ -151,7 +151,7 @@ describe('the fields', () => {
   it.each(Object.entries(fields))('of %s are sent unchanged, under the same names', async (call, rows) => {
     const [resource = '', method = ''] = call.split('.');
     for (const row of rows) {
-      const { client, seen } = stubbed(anyAnswer, { preflight: false });
+      const { client, seen } = stubbed(respond, { preflight: false });
       const body = Object.fromEntries(
         rows.filter((other) => 'required' in other || other === row).map((other) => [other.name, sample(other)]),
       );
@@ -165,13 +165,13 @@ describe('the fields', () => {
     ['images.create', { prompt: '', watermark: false }],
     ['videos.create', { prompt: '', duration: 0, generate_audio: false, seed: 0 }],
   ])('of %s are sent if they are 0, false, or empty', async (call, body) => {
-    const { client, seen } = stubbed(anyAnswer, { preflight: false });
-    await make(client, { call, args: [body] });
+    const { client, seen } = stubbed(respond, { preflight: false });
+    await callMethod(client, { call, args: [body] });
     expect(JSON.parse(seen[0]?.body ?? '')).toEqual(body);
   });
 
   it("`idempotency_key` is the call's key", async () => {
-    const { client, seen } = stubbed(anyAnswer);
+    const { client, seen } = stubbed(respond);
     const { idempotencyKey } = await client.videos.create({ prompt: 'x', idempotency_key: 'order-7' });
     expect([idempotencyKey, seen[0]?.headers['idempotency-key']]).toEqual(['order-7', 'order-7']);
   });
