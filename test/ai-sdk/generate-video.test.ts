@@ -6,7 +6,7 @@ import {
 import { JobFailedError } from 'gen-client';
 import { createGen } from 'gen-client/ai-sdk';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { pass } from '../support/pass.js';
+import { advanceUntil } from '../support/advance-until.js';
 import { createsOf, providerOnSandbox, QUICK } from './provider-setup.js';
 
 const prompt = 'a fox runs through snow';
@@ -55,7 +55,7 @@ describe('experimental_generateVideo', () => {
     vi.useFakeTimers();
     const { gen, sandbox } = providerOnSandbox();
     sandbox.faults.add({ match: { method: 'POST', path: '/v1/videos' }, commitThenDrop: true, times: 3 });
-    await pass(generateVideo({ model: gen.video('svc-video-fast'), prompt, poll: { intervalMs: 10 } }));
+    await advanceUntil(generateVideo({ model: gen.video('svc-video-fast'), prompt, poll: { intervalMs: 10 } }));
     expect(sandbox.jobs).toHaveLength(1);
   });
 

@@ -9,7 +9,7 @@ import { AuthenticationError, DownloadError, GenClient, WaitTimeoutError } from 
 import { createGen } from 'gen-client/ai-sdk';
 import { createSandbox, type SandboxOptions } from 'gen-client/sandbox';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { pass } from '../support/pass.js';
+import { advanceUntil } from '../support/advance-until.js';
 import { providerOnSandbox, QUICK } from './provider-setup.js';
 
 const prompt = 'a fox at dawn';
@@ -78,7 +78,7 @@ describe('a download', () => {
       const { gen, sandbox } = interruptedProvider(1_000, { bytes: 0 });
       sandbox.faults.add({ match: { method: 'HEAD', path: OUTPUT }, status: 500 });
       const requested = generateVideo({ model: gen.video('svc-video-fast'), prompt, providerOptions: KEYED, ...how });
-      const error = await pass(requested).catch((thrown: unknown) => thrown);
+      const error = await advanceUntil(requested).catch((thrown: unknown) => thrown);
       const [job] = sandbox.jobs;
       expect(error).toBeInstanceOf(DownloadError);
       expect(error).toMatchObject({ jobId: job?.id, idempotencyKey: 'order-17', recovery: 'retry' });
@@ -144,7 +144,7 @@ describe('a wait', () => {
     const model = gen.video('svc-video-fast');
     const requested = generateVideo({ model, prompt, poll: { intervalMs: 1_000 } });
     sandbox.faults.add({ match: { method: 'GET', path: /^\/v1\/jobs\/[^/]+$/ }, status: 500, times: 20 });
-    const { videos, providerMetadata } = await pass(requested);
+    const { videos, providerMetadata } = await advanceUntil(requested);
     expect(videos).toHaveLength(1);
     expect(providerMetadata.gen?.videos).toHaveLength(1);
     expect(sandbox.jobs).toHaveLength(1);

@@ -2,7 +2,7 @@
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { BudgetExceededError, type GenClient, type Logger } from '../../src/index.js';
 import { connectionRefused } from '../store/company.js';
-import { outlivingStore } from '../support/outliving-store.js';
+import { persistentStore } from '../support/persistent-store.js';
 import { json, rejection } from '../transport/support.js';
 import { clientWithBudget, openService, quoted, runInSequence, VIDEO } from './service.js';
 
@@ -97,7 +97,7 @@ describe('a price that is missing from the response', () => {
 
   test("doesn't leave a create unfinished after its file is stored, if the job has no charge either", async () => {
     const service = openService({ respond: unpriced });
-    const store = outlivingStore();
+    const store = persistentStore();
     const { client, budget } = clientWithBudget(service, { maxTokens: LIMIT, store }, { store });
     const { job } = await client.videos.create(VIDEO);
     await client.markStored(await client.jobs.get(job.id));

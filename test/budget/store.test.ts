@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { createBudget, GenError } from '../../src/index.js';
 import { createStore, memoryStore } from '../../src/ledger/stores.js';
-import { pass as advanceUntil } from '../support/pass.js';
+import { advanceUntil } from '../support/advance-until.js';
 import { errorOf } from '../support/rejection.js';
 import { never } from '../transport/support.js';
 import { clientWithBudget, openService, type ServiceOptions, VIDEO } from './service.js';

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { pass as advanceUntil } from '../support/pass.js';
+import { advanceUntil } from '../support/advance-until.js';
 import { json, stubbed } from '../transport/support.js';
 
 const PENDING = { status: 'failed', errorCode: 'reference_asset_pending', errorData: { retry_after: 30 } };

@@ -1,6 +1,6 @@
 // Overlapping requests in one isolate. On Workers, promises, timers, and streams end with their request.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type HeldService, startHeldService } from '../support/held-service.js';
+import { type DelayedService, startDelayedService } from '../support/delayed-service.js';
 import { bundle, startWorkerd, type Worker, whyNoWorkerd } from './workerd.js';
 
 /** Compatibility dates: before Cloudflare ran a promise's callbacks in the waiting request (October 2024), and today. */
@@ -10,10 +10,10 @@ const DATES = ['2024-09-01', TODAY];
 describe.skipIf(whyNoWorkerd !== undefined).each(DATES)(
   'overlapping requests in workerd with the date %s',
   (compatibilityDate) => {
-    let service: HeldService;
+    let service: DelayedService;
     let worker: Worker;
     beforeAll(async () => {
-      service = await startHeldService();
+      service = await startDelayedService();
       worker = await startWorkerd({
         modules: true,
         script: await bundle({ file: 'overlap-worker.ts' }),
@@ -39,7 +39,7 @@ describe.skipIf(whyNoWorkerd !== undefined).each(DATES)(
 
     test('a webhook in another request wakes a wait', async () => {
       const wait = ask('/wait?id=notified');
-      await until(() => service.reads('notified') === 1);
+      await until(() => service.polls('notified') === 1);
       service.complete('notified');
       await ask('/notify?id=notified');
       const { status, ms } = await wait;
@@ -49,7 +49,7 @@ describe.skipIf(whyNoWorkerd !== undefined).each(DATES)(
 
     test('a webhook in another request wakes a wait even if it arrived before the wait', async () => {
       const wait = ask('/wait?id=other-client');
-      await until(() => service.reads('other-client') === 1);
+      await until(() => service.polls('other-client') === 1);
       service.complete('other-client');
       await ask('/notify?id=other-client&client=two');
       expect(await wait).toMatchObject({ status: 'completed' });
@@ -57,23 +57,23 @@ describe.skipIf(whyNoWorkerd !== undefined).each(DATES)(
     });
 
     test("a wait that times out during a slow shared poll doesn't affect the remaining wait", async () => {
-      service.hold('slow');
+      service.delay('slow');
       const [short, long] = [ask('/wait?id=slow&timeoutMs=600'), ask('/wait?id=slow')];
-      await until(() => service.reads('slow') > 0);
+      await until(() => service.polls('slow') > 0);
       expect(await short).toMatchObject({ error: 'WaitTimeoutError' });
       service.complete('slow');
-      service.letGo('slow');
+      service.respond('slow');
       expect(await long).toMatchObject({ status: 'completed' });
       expect((await long).ms).toBeLessThan(8_000);
     });
 
     test("a wait whose request is aborted during a slow shared poll doesn't affect the others", async () => {
-      service.hold('aborted');
+      service.delay('aborted');
       const [gone, one, two] = ['&abortMs=400', '', '&client=two'].map((more) => ask(`/wait?id=aborted${more}`));
-      await until(() => service.reads('aborted') > 0);
+      await until(() => service.polls('aborted') > 0);
       expect(await gone).toMatchObject({ error: 'TimeoutError' });
       service.complete('aborted');
-      service.letGo('aborted');
+      service.respond('aborted');
       expect(await one).toMatchObject({ status: 'completed' });
       expect(await two).toMatchObject({ status: 'completed' });
     });
@@ -81,7 +81,7 @@ describe.skipIf(whyNoWorkerd !== undefined).each(DATES)(
     test('the request that created the scheduler can end while its wait is in flight', async () => {
       await ask('/leave?id=left&client=scheduler');
       const waits = [ask('/wait?id=left&client=scheduler'), ask('/wait?id=left-2&client=scheduler')];
-      await until(() => service.reads('left-2') === 1);
+      await until(() => service.polls('left-2') === 1);
       for (const id of ['left', 'left-2']) {
         service.complete(id);
         await ask(`/notify?id=${id}&client=scheduler`);
@@ -107,11 +107,11 @@ describe.skipIf(whyNoWorkerd !== undefined).each(DATES)(
     );
 
     test('no request waits for another request to fetch a key', async () => {
-      service.hold('vault');
+      service.delay('vault');
       const [first, second] = [ask('/wait?id=keyed&client=vault&timeoutMs=500'), ask('/read?id=keyed&client=vault')];
-      await until(() => service.reads('vault') === 2);
+      await until(() => service.polls('vault') === 2);
       expect(await first).toMatchObject({ error: 'WaitTimeoutError' });
-      service.letGo('vault');
+      service.respond('vault');
       expect(await second).toMatchObject({ status: 'processing' });
       const creates = await Promise.all([1, 2, 3].map(() => ask('/create?client=vault')));
       expect(creates.map(({ status }) => status)).toEqual(creates.map(() => expect.stringContaining('job_')));
@@ -121,7 +121,7 @@ describe.skipIf(whyNoWorkerd !== undefined).each(DATES)(
       const waits = Array.from({ length: 12 }, (_, at) =>
         ask(`/wait?id=many-${at % 4}&client=${at % 2 ? 'one' : 'two'}`),
       );
-      await until(() => service.reads('many-3') > 0);
+      await until(() => service.polls('many-3') > 0);
       await Promise.all(
         Array.from({ length: 4 }, (_, at) => {
           service.complete(`many-${at}`);

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { fromPath } from '../../src/adapters/node/index.js';
 import type { SandboxOptions } from '../../src/sandbox/index.js';
-import { outlivingStore } from '../support/outliving-store.js';
+import { persistentStore } from '../support/persistent-store.js';
 import { bodyOf, png, prompt, start } from './by-value-setup.js';
 import { failure } from './support.js';
 
@@ -136,7 +136,7 @@ describe('an upload deleted by the service', () => {
 
   it('needs a derived key of at most 255 characters, so that resume() can retry it', async () => {
     const { sandbox, keys } = setUp();
-    const client = sandbox.client({ store: outlivingStore(), maxRetries: 0 });
+    const client = sandbox.client({ store: persistentStore(), maxRetries: 0 });
     const params = { prompt, first_frame_upload_id: png() };
     await client.videos.create(params);
     sandbox.faults.add({ match: CREATES, ...forgotten, times: 2 });

@@ -1,6 +1,6 @@
 // Runs and queued calls that wait outside any process.
 import { describe, expect, it } from 'vitest';
-import { fullest } from '../support/fullest.js';
+import { maxPerWindow } from '../support/max-per-window.js';
 import { world } from './world.js';
 
 describe('detached runs', () => {
@@ -35,7 +35,7 @@ describe('detached runs', () => {
     }
     await clock.until(Promise.all(all));
     expect(sent).toHaveLength(300);
-    expect(fullest(at, 6_000)).toBeLessThanOrEqual(20);
+    expect(maxPerWindow(at, 6_000)).toBeLessThanOrEqual(20);
     // 280 calls wait once and so request a slot twice.
     expect(requests).toBeLessThanOrEqual(300 + 280 + 10);
     const late = sent.map((number, place) => Math.abs(place - number));

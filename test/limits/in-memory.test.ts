@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { RateLimitWait, Release } from '../../src/store/rate-limit.js';
 import { RateLimits } from '../../src/store/rate-limits.js';
-import { fullest } from '../support/fullest.js';
+import { maxPerWindow } from '../support/max-per-window.js';
 import { seeded } from '../support/seeded.js';
 import { settle, virtualClock } from '../waiting/virtual-clock.js';
 import { inMemory, LIMIT_NAME } from './world.js';
@@ -53,7 +53,7 @@ describe('a limit against a server that counts requests', () => {
         const gapMs = () => (random() < 0.3 ? random() * windowMs : 0);
         const { counted, timers } = await campaign({ calls: 80, limit, windowMs, delay, gapMs });
         expect(counted).toHaveLength(80);
-        expect(fullest(counted, windowMs)).toBeLessThanOrEqual(limit);
+        expect(maxPerWindow(counted, windowMs)).toBeLessThanOrEqual(limit);
         expect(timers).toBe(0);
       },
     );
@@ -67,7 +67,7 @@ describe('a limit against a server that counts requests', () => {
     const tookMs = Math.max(...counted) - Math.min(...counted);
     // 200 calls fill ten windows. The last starts nine windows after the first.
     expect((9 * 60_000) / tookMs).toBeGreaterThan(0.95);
-    expect(fullest(counted, 60_000)).toBe(20);
+    expect(maxPerWindow(counted, 60_000)).toBe(20);
   });
 });
 
@@ -357,7 +357,7 @@ describe('clients with different limits', () => {
     });
     await clock.until(Promise.all(all));
     expect(sent).toHaveLength(60);
-    expect(fullest(sent, 1_000)).toBeLessThanOrEqual(5);
+    expect(maxPerWindow(sent, 1_000)).toBeLessThanOrEqual(5);
   });
 });
 

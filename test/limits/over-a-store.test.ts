@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Rate } from '../../src/rules/limits.js';
 import type { Release } from '../../src/store/rate-limit.js';
-import { fullest } from '../support/fullest.js';
+import { maxPerWindow } from '../support/max-per-window.js';
 import { seeded } from '../support/seeded.js';
 import { virtualClock } from '../waiting/virtual-clock.js';
 import { LIMIT_NAME, MINUTE, world } from './world.js';
@@ -50,7 +50,7 @@ describe('limits over a store', () => {
     const calls = 200;
     const { counted, tookMs, requestCount } = await campaign({ processes, calls, limit: MINUTE, answerMs: 800 });
     expect(counted).toHaveLength(calls);
-    expect(fullest(counted, MINUTE.windowMs)).toBeLessThanOrEqual(MINUTE.limit);
+    expect(maxPerWindow(counted, MINUTE.windowMs)).toBeLessThanOrEqual(MINUTE.limit);
     const allowedMs = (calls / MINUTE.limit - 1) * (MINUTE.windowMs + 800);
     expect(allowedMs / tookMs).toBeGreaterThan(share);
     expect(requestCount / (tookMs / 1_000)).toBeLessThan(100);
@@ -64,7 +64,7 @@ describe('limits over a store', () => {
     const calls = 70;
     const { counted } = await campaign({ processes, calls, limit: MINUTE, answerMs: 800, delayMs });
     expect(counted).toHaveLength(calls);
-    expect(fullest(counted, MINUTE.windowMs)).toBeLessThanOrEqual(MINUTE.limit);
+    expect(maxPerWindow(counted, MINUTE.windowMs)).toBeLessThanOrEqual(MINUTE.limit);
   });
 
   it.each([
@@ -113,7 +113,7 @@ describe('limits over a store', () => {
       for (let call = 0; call < (at % 2 === 0 ? 2 : 40); call++) void loop();
     }
     await clock.advance(60_000);
-    expect(fullest(counted, 2_000)).toBeLessThanOrEqual(10);
+    expect(maxPerWindow(counted, 2_000)).toBeLessThanOrEqual(10);
     expect(counted.length).toBeGreaterThan(0.95 * ((10 * 60_000) / 2_050));
     expect(served.size).toBe(8);
     expect(Math.min(...served.values())).toBeGreaterThan(20);
@@ -258,7 +258,7 @@ describe('limits over a store', () => {
     await clock.advance(500);
     expect(limits.snapshot()[LIMIT_NAME]).toMatchObject({ free: 0, queued: 9 });
     await clock.until(Promise.all(all));
-    expect(fullest(counted, 2_000)).toBeLessThanOrEqual(3);
+    expect(maxPerWindow(counted, 2_000)).toBeLessThanOrEqual(3);
     expect(Math.max(...counted) - Math.min(...counted)).toBeLessThan(15_000);
   });
 });
@@ -296,6 +296,6 @@ async function runRandomCalls(seed: number) {
 it('limits over a store are enforced, and leave no call waiting, whatever the calls do', async () => {
   for (let seed = 1; seed <= 20; seed++) {
     const { limit, counted, open, timers } = await runRandomCalls(seed);
-    expect([seed, fullest(counted, limit.windowMs) <= limit.limit, open, timers]).toEqual([seed, true, 0, 0]);
+    expect([seed, maxPerWindow(counted, limit.windowMs) <= limit.limit, open, timers]).toEqual([seed, true, 0, 0]);
   }
 });

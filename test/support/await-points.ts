@@ -1,15 +1,15 @@
 // Enumerates the points at which a program waits: requests, store reads and writes, and timers. Each run is aborted at the
 // next point, until a run has no more points.
 
-/** The state at the abort: not executed, executed without a response, or responded. */
-export const MODES = ['held', 'unanswered', 'answered'] as const;
+/** The state of the work at the abort. */
+export const MODES = ['not started', 'no response', 'responded'] as const;
 
 export interface Point {
   /** Runs `work`, and aborts the program at the chosen point. */
   pass<T>(what: string, work: () => Promise<T>): Promise<T>;
   /** Fires a timer. */
   fire(fire: () => void): void;
-  /** Releases held work. */
+  /** Continues the work that the abort has stopped. */
   release(): void;
   /** The point of the abort, or undefined if the program ended before. */
   readonly reached: string | undefined;
@@ -30,7 +30,7 @@ export function pointAt(index: number, mode: (typeof MODES)[number], abort: () =
     atPoint();
   };
   let release = () => {};
-  const held = new Promise<void>((resolve) => {
+  const released = new Promise<void>((resolve) => {
     release = resolve;
   });
   return {
@@ -41,18 +41,18 @@ export function pointAt(index: number, mode: (typeof MODES)[number], abort: () =
     release: () => release(),
     async pass(what, work) {
       // The store and the network hang after the abort.
-      if (reached !== undefined && mode !== 'answered') await held;
+      if (reached !== undefined && mode !== 'responded') await released;
       passed += 1;
       if (passed !== index) return work();
       reach(`${mode} ${what}`);
-      if (mode === 'held') {
+      if (mode === 'not started') {
         abort();
-        await held;
+        await released;
         return work();
       }
       const result = await work();
       abort();
-      if (mode === 'unanswered') await held;
+      if (mode === 'no response') await released;
       return result;
     },
     fire(fire) {

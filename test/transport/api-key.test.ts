@@ -2,7 +2,7 @@
 import { inspect } from 'node:util';
 import { describe, expect, it, vi } from 'vitest';
 import { type ClientOptions, GenClient, GenError } from '../../src/index.js';
-import { pass } from '../support/pass.js';
+import { advanceUntil } from '../support/advance-until.js';
 import { virtualClock } from '../waiting/virtual-clock.js';
 import { BASE_URL, created, freshKey, json, PROMPT, rejection, stubbed } from './support.js';
 
@@ -59,7 +59,7 @@ describe('a key function', () => {
     let calls = 0;
     const apiKey = async () => keys[calls++] ?? '';
     const { client, seen } = stubbed([() => json({}, { status: 500 }), () => json(created())], { apiKey });
-    await pass(client.videos.create(PROMPT));
+    await advanceUntil(client.videos.create(PROMPT));
     vi.useRealTimers();
     expect(seen.map((request) => request.headers.authorization)).toEqual(keys.map((key) => `Bearer ${key}`));
     expect(calls).toBe(2);

@@ -1,7 +1,7 @@
 // Options from the constructor and the environment. For base URLs, see test/field/calls/addresses.
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { type ClientOptions, GenClient, GenError } from '../../src/index.js';
-import { pass } from '../support/pass.js';
+import { advanceUntil } from '../support/advance-until.js';
 import { BASE_URL, created, freshKey, json, stubbed } from './support.js';
 
 afterEach(() => {
@@ -76,10 +76,10 @@ describe('the environment', () => {
     vi.useFakeTimers();
     const info = vi.spyOn(globalThis.console, 'info').mockImplementation(() => {});
     const responses = [() => json({}, { status: 500 }), () => json(created())];
-    await pass(stubbed(responses).client.images.create({ prompt: 'x' }));
+    await advanceUntil(stubbed(responses).client.images.create({ prompt: 'x' }));
     expect(info).not.toHaveBeenCalled();
     vi.stubEnv('GEN_LOG', 'info');
-    await pass(stubbed(responses).client.images.create({ prompt: 'x' }));
+    await advanceUntil(stubbed(responses).client.images.create({ prompt: 'x' }));
     expect(info).toHaveBeenCalledTimes(1);
     vi.stubEnv('GEN_LOG', 'everything');
     const wrong = stubbed(responses).client.images.create({ prompt: 'x' });

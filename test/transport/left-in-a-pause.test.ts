@@ -2,7 +2,7 @@
 import { type ClientOptions, createBudget, GenClient } from 'gen-client';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { openService, VIDEO } from '../budget/service.js';
-import { outlivingStore } from '../support/outliving-store.js';
+import { persistentStore } from '../support/persistent-store.js';
 import { BASE_URL, freshKey, json } from './support.js';
 
 const full = (seconds: number) => () =>
@@ -19,7 +19,7 @@ const lostAnswer = () => {
 /** Creates a client with a budget and a store. The service starts with these responses. */
 function spender(first: readonly (() => Response)[], options: ClientOptions = {}) {
   const service = openService({ polledFields: () => ({ providerOutputUrl: `${BASE_URL}/output` }) });
-  const store = outlivingStore();
+  const store = persistentStore();
   const budget = createBudget({ maxTokens: 1_000, store, unknownPrice: () => 12 });
   const responses = [...first];
   const posts: (string | null)[] = [];
@@ -88,7 +88,7 @@ describe('a run aborted in the pause before its second job', () => {
       if (init.method === 'GET' && url.endsWith('job_1')) return json({ success: true, data: { job: failed } });
       return init.method === 'POST' && service.jobs.size === 1 && isFull ? full429() : service.fetch(url, init);
     };
-    const client = new GenClient({ apiKey: freshKey(), baseUrl: BASE_URL, store: outlivingStore(), fetch });
+    const client = new GenClient({ apiKey: freshKey(), baseUrl: BASE_URL, store: persistentStore(), fetch });
     const abort = new AbortController();
     const reason = new Error('the user left');
     const made = client.videos.createAndWait(VIDEO, { signal: abort.signal, recover: { generation_timeout: 1 } });

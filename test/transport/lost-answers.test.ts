@@ -1,7 +1,7 @@
 // A create whose first response was lost and whose retry is rejected, so a job may exist.
 import { describe, expect, it } from 'vitest';
 import { createBudget } from '../../src/index.js';
-import { outlivingStore } from '../support/outliving-store.js';
+import { persistentStore } from '../support/persistent-store.js';
 import { virtualClock } from '../waiting/virtual-clock.js';
 import { created, json, rejection, stubbed } from './support.js';
 
@@ -21,7 +21,7 @@ const full = () => json({ error: { code: 'rate_limited' } }, { status: 429, head
 /** Creates a video, and returns the state of the store and the budget. */
 async function create(...steps: readonly (() => Response)[]) {
   const clock = virtualClock();
-  const store = outlivingStore();
+  const store = persistentStore();
   const budget = createBudget({ maxTokens: 100, per: 'total', store, unknownPrice: () => 10 });
   const { client, seen } = stubbed(steps, { budget, store, [Symbol.for('gen-client.clock')]: clock });
   const error = await clock.until(rejection(client.videos.create(PROMPT)));

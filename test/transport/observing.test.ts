@@ -2,8 +2,8 @@ import { describe, expect, it, vi } from 'vitest';
 import type { Hooks, Logger } from '../../src/index.js';
 import { createSandbox } from '../../src/sandbox/index.js';
 import { HOOKS } from '../../src/transport/events.js';
+import { advanceUntil } from '../support/advance-until.js';
 import { fakeTimers } from '../support/fake-timers.js';
-import { pass } from '../support/pass.js';
 import { created, json, PROMPT, stubbed } from './support.js';
 
 fakeTimers();
@@ -25,7 +25,7 @@ describe('hooks', () => {
       onWait: (event) => seen.push(['wait', event]),
     };
     const { client } = stubbed(STEPS, { hooks });
-    await pass(client.videos.create(PROMPT));
+    await advanceUntil(client.videos.create(PROMPT));
     const callId = expect.stringMatching(/^[0-9a-f-]{36}$/);
     const idempotencyKey = expect.any(String);
     const call = { callId, method: 'POST', path: '/v1/videos', limit: 'videos.create', limitWaitMs: 0, idempotencyKey };
@@ -74,7 +74,7 @@ describe('the logger', () => {
   ] as const)('at %s receives %i messages for a create with one failure and one wait', async (logLevel, count) => {
     const { logger, lines } = recorder();
     const { client } = stubbed(STEPS, { logger, logLevel });
-    await pass(client.videos.create(PROMPT));
+    await advanceUntil(client.videos.create(PROMPT));
     expect(lines).toHaveLength(count);
     if (count > 0) expect(lines.join('\n')).toMatch(/retrying POST \/v1\/videos in \d+ ms/);
   });
@@ -88,7 +88,7 @@ describe('the logger', () => {
     };
     const lost = () => Promise.reject(new TypeError('fetch failed'));
     const { client } = stubbed([lost, () => json(created())], { logger: { ...logger, debug }, logLevel: 'debug' });
-    await pass(client.videos.create(PROMPT));
+    await advanceUntil(client.videos.create(PROMPT));
     expect(lines.map((line) => line.replace(/\d+ ms/, 'some ms'))).toEqual([
       'debug gen-client: POST /v1/videos',
       'debug gen-client: POST /v1/videos failed',
@@ -107,7 +107,7 @@ describe('the logger', () => {
     };
     const hooks: Hooks = Object.fromEntries(HOOKS.map((name) => [name, failing]));
     const { client } = stubbed(STEPS, { hooks, logger });
-    await pass(client.videos.create(PROMPT));
+    await advanceUntil(client.videos.create(PROMPT));
     for (const name of HOOKS) expect(lines).toContain(`warn gen-client: hooks.${name} failed: no disk`);
   });
 });

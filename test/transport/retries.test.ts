@@ -8,8 +8,8 @@ import {
   ServerError,
   TimeoutError,
 } from '../../src/index.js';
+import { advanceUntil } from '../support/advance-until.js';
 import { fakeTimers } from '../support/fake-timers.js';
-import { pass } from '../support/pass.js';
 import { created, freshKey, json, never, PROMPT, rawServer, rejection, stubbed, wire } from './support.js';
 
 describe('retries', () => {
@@ -142,8 +142,8 @@ describe('a deletion whose response was lost', () => {
 
   it('succeeds, even though its retry finds nothing', async () => {
     const steps = [() => Promise.reject(new Error('reset')), gone];
-    expect(await pass(stubbed(steps).client.uploads.delete('upl_1'))).toEqual({});
-    expect(await pass(stubbed(steps).client.characters.delete('ann'))).toEqual({});
+    expect(await advanceUntil(stubbed(steps).client.uploads.delete('upl_1'))).toEqual({});
+    expect(await advanceUntil(stubbed(steps).client.characters.delete('ann'))).toEqual({});
   });
 
   it('rejects with NotFoundError on the first attempt and after a 429', async () => {
@@ -152,7 +152,7 @@ describe('a deletion whose response was lost', () => {
       () => json({}, { status: 429, headers: { 'retry-after': '1' } }),
       gone,
     ]).client.uploads.delete('upl_1');
-    expect(await rejection(pass(waited))).toBeInstanceOf(NotFoundError);
+    expect(await rejection(advanceUntil(waited))).toBeInstanceOf(NotFoundError);
   });
 });
 

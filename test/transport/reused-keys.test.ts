@@ -1,7 +1,7 @@
 import { createBudget, GenClient } from 'gen-client';
 import { createSandbox } from 'gen-client/sandbox';
 import { beforeEach, describe, expect, it, test } from 'vitest';
-import { outlivingStore } from '../support/outliving-store.js';
+import { persistentStore } from '../support/persistent-store.js';
 import { created, json, stubbed } from './support.js';
 
 const REUSED = { name: 'PreflightError', code: 'idempotency_key_reused', param: 'idempotencyKey' };
@@ -25,7 +25,7 @@ test('a key reused with different params is rejected each time with its job, wit
 });
 
 test("other processes' keys are found in the store", async () => {
-  const store = outlivingStore();
+  const store = persistentStore();
   const { job } = await sandbox.client({ store }).images.create({ prompt: 'a fox' }, { idempotencyKey: 'order-1' });
   const { apiKey, baseUrl, fetch } = sandbox;
   // Another clock has its own memory of keys, like another process.

@@ -2,7 +2,7 @@
 import { inspect } from 'node:util';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { type APIError, type ClientOptions, ConnectionError, GenClient } from '../../src/index.js';
-import { pass } from '../support/pass.js';
+import { advanceUntil } from '../support/advance-until.js';
 import { BASE_URL, created, freshKey, json, PROMPT, rejection, stubbed } from './support.js';
 
 afterEach(() => void vi.useRealTimers());
@@ -96,7 +96,7 @@ describe('the API key', () => {
     const { write, options } = recorder();
     const steps = [() => json({ m: apiKey }, { status: 500 }), () => json(created())];
     const { client } = stubbed(steps, { apiKey, ...options });
-    await pass(client.images.create(PROMPT));
+    await advanceUntil(client.images.create(PROMPT));
     expect(write.mock.calls.length).toBeGreaterThan(3);
     expect(formatFully(write.mock.calls)).not.toContain(apiKey);
   });
@@ -200,7 +200,7 @@ describe('URLs in errors', () => {
         { maxRetries: 1, ...options },
       );
       vi.useFakeTimers();
-      const error = await pass(rejection(run(client)));
+      const error = await advanceUntil(rejection(run(client)));
       expect((error as Error).message).toContain('the connection failed');
       expect(write.mock.calls.length).toBeGreaterThan(3);
       for (const value of [error, write.mock.calls]) expect(formatFully(value)).not.toContain('hidden');

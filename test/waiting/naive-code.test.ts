@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { GenClient } from '../../src/client/client.js';
 import { DOCUMENTED_LIMITS } from '../../src/rules/limits.js';
 import { createSandbox } from '../../src/sandbox/index.js';
-import { pass } from '../support/pass.js';
+import { advanceUntil } from '../support/advance-until.js';
 
 const { limit: LIMIT } = DOCUMENTED_LIMITS['videos.create'];
 
@@ -19,7 +19,7 @@ it('creates 500 videos with one Promise.all under the documented limits', async 
   const client = new GenClient({ apiKey, baseUrl, fetch });
   const start = Date.now();
   const prompts = Array.from({ length: 500 }, (_, at) => `fox ${at}`);
-  const jobs = await pass(Promise.all(prompts.map((prompt) => client.videos.createAndWait({ prompt }))));
+  const jobs = await advanceUntil(Promise.all(prompts.map((prompt) => client.videos.createAndWait({ prompt }))));
   expect(jobs.map(({ status }) => status)).toEqual(prompts.map(() => 'completed'));
   expect(new Set(jobs.map(({ id }) => id)).size).toBe(500);
   expect(sandbox.requests.filter(({ status }) => status === 429)).toEqual([]);
@@ -42,7 +42,7 @@ it('reports why calls wait, and counts two clients of one account together', asy
   await vi.advanceTimersByTimeAsync(100);
   const limit = two.limits()['videos.create'];
   expect(limit).toEqual({ limit: LIMIT, windowMs: 60_000, free: 0, queued: LIMIT - 10, pausedMs: 0 });
-  await pass(creates);
+  await advanceUntil(creates);
   expect(sandbox.requests.filter(({ status }) => status === 429)).toEqual([]);
   // The first client's calls and five of the second's were sent immediately.
   expect(onWait).toHaveBeenCalledTimes(LIMIT - 10);
@@ -57,7 +57,10 @@ it("leaves capacity for the caller's own polls while 200 waits poll at full rate
   });
   const { apiKey, baseUrl, fetch } = sandbox;
   const client = new GenClient({ apiKey, baseUrl, fetch });
-  const jobs = await pass(Promise.all(Array.from({ length: 200 }, () => client.images.create({ prompt: 'fox' }))), 10);
+  const jobs = await advanceUntil(
+    Promise.all(Array.from({ length: 200 }, () => client.images.create({ prompt: 'fox' }))),
+    10,
+  );
   const abort = new AbortController();
   const waits = jobs.map(({ job }) => client.waitForJob(job, { signal: abort.signal }).catch(() => {}));
   await vi.advanceTimersByTimeAsync(180_000);
@@ -65,7 +68,7 @@ it("leaves capacity for the caller's own polls while 200 waits poll at full rate
   const start = Date.now();
   // The caller polls twelve times a minute.
   for (let poll = 0; poll < 12; poll++) {
-    await pass(client.jobs.get(jobs[poll]!.job.id), 10);
+    await advanceUntil(client.jobs.get(jobs[poll]!.job.id), 10);
     await vi.advanceTimersByTimeAsync(5000);
   }
   expect(Date.now() - start).toBeLessThan(12 * 5000 + 3000);

@@ -8,7 +8,7 @@ import { copyOutput, createOutputHandler } from '../../../src/adapters/storage/i
 import { GenClient } from '../../../src/index.js';
 import { createSandbox } from '../../../src/sandbox/index.js';
 import { quickPauses } from '../../files/support.js';
-import { outlivingStore } from '../../support/outliving-store.js';
+import { persistentStore } from '../../support/persistent-store.js';
 
 quickPauses();
 
@@ -157,7 +157,7 @@ it('unifi-protect#515: after an HTML page, the create stays unfinished until its
     isPage && String(url).endsWith('/output') && init?.method !== 'HEAD'
       ? Promise.resolve(new Response(PAGE, { headers: { 'content-type': 'text/plain' } }))
       : sandbox.fetch(url, init);
-  const client = sandbox.client({ fetch, store: outlivingStore() });
+  const client = sandbox.client({ fetch, store: persistentStore() });
   const keys = async () => {
     const found: string[] = [];
     for await (const { idempotencyKey } of client.unfinishedCreates()) found.push(idempotencyKey);

@@ -1,5 +1,5 @@
 /** Returns the maximum number of times in any window, fixed or sliding. */
-export function fullest(times: readonly number[], windowMs: number): number {
+export function maxPerWindow(times: readonly number[], windowMs: number): number {
   const sorted = times.toSorted((a, b) => a - b);
   let most = 0;
   for (let first = 0, last = 0; last < sorted.length; last++) {

@@ -1,54 +1,54 @@
-// A service whose polls and creates can be delayed, written according to the documentation.
+// A service that can delay its responses to polls.
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 
-export interface HeldService {
+export interface DelayedService {
   readonly baseUrl: string;
   /** Returns how often a job was polled. */
-  reads(id: string): number;
+  polls(id: string): number;
   /** Completes the job. */
   complete(id: string): void;
-  /** Delays responses to polls of the job until `letGo`. */
-  hold(id: string): void;
-  letGo(id: string): void;
+  /** Delays responses to polls of the job until `respond`. */
+  delay(id: string): void;
+  respond(id: string): void;
   /** The time of each create. */
   readonly createdAt: number[];
   close(): void;
 }
 
 /** Serves on a loopback port. */
-export async function startHeldService(): Promise<HeldService> {
+export async function startDelayedService(): Promise<DelayedService> {
   const completed = new Set<string>();
-  const held = new Map<string, (() => void)[]>();
-  const reads = new Map<string, number>();
+  const delayed = new Map<string, (() => void)[]>();
+  const polls = new Map<string, number>();
   const createdAt: number[] = [];
   const server = createServer(async (request, response) => {
     await text(request);
     const id = request.url?.split('/').at(-1) ?? '';
     if (request.method === 'POST') {
       createdAt.push(performance.now());
-      return answer(response, { job: { id: `job_${createdAt.length}`, status: 'processing' }, quoted_token_cost: 1 });
+      return send(response, { job: { id: `job_${createdAt.length}`, status: 'processing' }, quoted_token_cost: 1 });
     }
-    reads.set(id, (reads.get(id) ?? 0) + 1);
-    const reply = () => {
+    polls.set(id, (polls.get(id) ?? 0) + 1);
+    const respond = () => {
       const done = { status: 'completed', providerOutputUrl: 'https://files.test/1', providerOutputExpiresAt: null };
-      answer(response, { job: { id, mediaType: 'video', ...(completed.has(id) ? done : { status: 'processing' }) } });
+      send(response, { job: { id, mediaType: 'video', ...(completed.has(id) ? done : { status: 'processing' }) } });
     };
-    const waiting = held.get(id);
-    if (waiting) waiting.push(reply);
-    else reply();
+    const waiting = delayed.get(id);
+    if (waiting) waiting.push(respond);
+    else respond();
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {
     baseUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    reads: (id) => reads.get(id) ?? 0,
+    polls: (id) => polls.get(id) ?? 0,
     complete: (id) => void completed.add(id),
-    hold: (id) => void held.set(id, []),
-    letGo(id) {
-      const waiting = held.get(id) ?? [];
-      held.delete(id);
-      for (const reply of waiting) reply();
+    delay: (id) => void delayed.set(id, []),
+    respond(id) {
+      const waiting = delayed.get(id) ?? [];
+      delayed.delete(id);
+      for (const respond of waiting) respond();
     },
     createdAt,
     close() {
@@ -58,7 +58,7 @@ export async function startHeldService(): Promise<HeldService> {
   };
 }
 
-function answer(response: ServerResponse, data: unknown): void {
+function send(response: ServerResponse, data: unknown): void {
   if (response.destroyed) return;
   response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify({ success: true, data }));
 }

@@ -1,7 +1,7 @@
 import { vi } from 'vitest';
 
 /** Advances vitest's fake timers until `promise` settles. */
-export async function pass<T>(promise: Promise<T>, stepMs = 1000): Promise<T> {
+export async function advanceUntil<T>(promise: Promise<T>, stepMs = 1000): Promise<T> {
   let open = true;
   const close = () => {
     open = false;
