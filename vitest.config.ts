@@ -40,7 +40,7 @@ const real = [
   'test/{examples,package,package-consumer,package-entry-types,regular-expressions,size,types}.test.ts',
   'test/{apps/jsdom,apps/rpc,apps/tool-bodies,budget/recipes,budget/redis,cli/batch-crashes,cli/terminal,page/chromium*}.test.ts',
   'test/{readme/stores-and-engines,webhooks/receivers,worlds/kills}.test.ts',
-  'test/sandbox-doors/{browser-upload,page}.test.ts',
+  'test/sandbox-server/{browser-upload,page}.test.ts',
   'test/storage/{azurite,browser,campaign,limits,r2,recipes,runtimes}.test.ts',
   'test/shared/real-stores.test.ts',
   'test/store/{crashes,finished-job,shared-file}.test.ts',

@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { GenClient } from '../src/index.js';
 import { createSandbox } from '../src/sandbox/index.js';
-import { launch } from '../test/sandbox-doors/browser.js';
+import { launch } from '../test/support/browser.js';
 
 const [folder] = process.argv.slice(2);
 const views = [1280, 390].flatMap((width) =>

@@ -24,7 +24,7 @@ const AREAS: Readonly<Record<string, readonly string[]>> = {
   redis: ['redis', 'shared'],
   rules: ['rules', 'catalog', 'limits', 'budget', 'files', 'waiting', 'worlds'],
   runtime: ['transport', 'waiting', 'files'],
-  sandbox: ['sandbox', 'sandbox-doors', 'catalog'],
+  sandbox: ['sandbox', 'sandbox-server', 'catalog'],
   schemas: ['catalog', 'types', 'apps'],
   storage: ['storage', 'files'],
   store: ['store', 'shared', 'limits', 'budget', 'redis'],

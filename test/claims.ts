@@ -341,6 +341,6 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
       'test/files/save-output.test.ts',
       'names the file after the job if the path is a directory',
     ],
-    ['It listens on loopback by default', 'test/sandbox-doors/serve.test.ts', 'listens only on loopback by default'],
+    ['It listens on loopback by default', 'test/sandbox-server/serve.test.ts', 'listens only on loopback by default'],
   ],
 };

@@ -2,7 +2,7 @@
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { build } from 'esbuild';
 import { sourceOf } from '../../scripts/entry-points.js';
-import { realTool } from '../sandbox-doors/real-tools.js';
+import { realTool } from '../support/real-tools.js';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const DOORS = ['webhooks', 'storage', 'durable', 'sandbox', 'redis', 'cloudflare'];

@@ -3,7 +3,7 @@ import { createRequire } from 'node:module';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { describe, expect, it } from 'vitest';
-import { hasChromium, type Page } from '../sandbox-doors/browser.js';
+import { hasChromium, type Page } from '../support/browser.js';
 import { deferred } from '../support/deferred.js';
 import { bundled } from './app.js';
 import { hasReact, inChromium, until } from './in-chromium.js';

@@ -1,6 +1,6 @@
 // The page entry point in Chromium with several tabs and users, navigation, and network failures.
 import { describe, expect, it } from 'vitest';
-import { hasChromium } from '../sandbox-doors/browser.js';
+import { hasChromium } from '../support/browser.js';
 import { deferred } from '../support/deferred.js';
 import { DONE, endOf, inChromium, PING, reached, storedKeys, until, waiting } from './in-chromium.js';
 

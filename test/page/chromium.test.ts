@@ -1,7 +1,7 @@
 // The page entry point in Chromium: files, charges, connections, and ways to serve a page.
 import { networkInterfaces } from 'node:os';
 import { describe, expect, it } from 'vitest';
-import { hasChromium } from '../sandbox-doors/browser.js';
+import { hasChromium } from '../support/browser.js';
 import { seeded } from '../support/seeded.js';
 import { DONE, endOf, hasReact, inChromium, PING, reached, until, waiting } from './in-chromium.js';
 

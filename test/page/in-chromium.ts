@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, vi } from 'vitest';
-import { type Browser, type Context, launch, type Page } from '../sandbox-doors/browser.js';
+import { type Browser, type Context, launch, type Page } from '../support/browser.js';
 import { PATIENCE_MS } from '../support/patience.js';
 import { type PageApp, type PageAppOptions, REACT_MODULES, startApp } from './app.js';
 

@@ -8,8 +8,8 @@ import type { RedisClient } from '../../src/adapters/redis/index.js';
 import { redisStore } from '../../src/adapters/redis/index.js';
 import { GenClient } from '../../src/client/client.js';
 import { createSandbox } from '../../src/sandbox/index.js';
-import { realTool } from '../sandbox-doors/real-tools.js';
 import { PATIENCE_MS } from '../support/patience.js';
+import { realTool } from '../support/real-tools.js';
 import { type RealRedis, startRedis, whyNoRedis } from './real-redis.js';
 
 interface Opened {

@@ -4,7 +4,7 @@ import { cpSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import type { Sandbox, SandboxOptions } from 'gen-client/sandbox';
-import { type Browser, launch } from '../sandbox-doors/browser.js';
+import { type Browser, launch } from '../support/browser.js';
 import { freePort } from '../support/free-port.js';
 import { type Context, execute, judge, type Step, type Suite } from './suite.js';
 

@@ -9,8 +9,8 @@ import { postgresPrograms, startPostgres } from '../durable/dbos/postgres.js';
 import { enginePackage, whyNoEngine } from '../durable/engine-packages.js';
 import { type RealRedis, startCluster, startRedis, whyNoRedis } from '../redis/real-redis.js';
 import { startUpstash } from '../redis/upstash-bridge.js';
-import { realTool } from '../sandbox-doors/real-tools.js';
 import { importPackage, whyNoStores } from '../storage/packages.js';
+import { realTool } from '../support/real-tools.js';
 import { PATIENT, type StoreCase, testStores } from './store-contract.js';
 
 type Client = Parameters<typeof redisStore>[0];

@@ -2,7 +2,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { hasChromium, type Page } from '../sandbox-doors/browser.js';
+import { hasChromium, type Page } from '../support/browser.js';
 import { canOpen, isBuilt, type OpenSite, openSite, SITE } from './site.js';
 
 test.runIf(process.env.CI)('the site was built and Chromium is installed', () => {

@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { extname, join } from 'node:path';
-import { hasChromium, launch, type Page } from '../sandbox-doors/browser.js';
+import { hasChromium, launch, type Page } from '../support/browser.js';
 import { ROOT } from '../support/build.js';
 import { PATIENCE_MS } from '../support/patience.js';
 

@@ -6,7 +6,7 @@ import { toNodeHandler } from '../../src/adapters/node/index.js';
 import { createOutputHandler } from '../../src/adapters/storage/index.js';
 import { GenClient } from '../../src/index.js';
 import { createSandbox } from '../../src/sandbox/index.js';
-import { type Browser, hasChromium, launch } from '../sandbox-doors/browser.js';
+import { type Browser, hasChromium, launch } from '../support/browser.js';
 import { miniflare, startWorker, type TestWorker } from './worker.js';
 
 /** Plays briefly, then seeks. Returns the element's state. */

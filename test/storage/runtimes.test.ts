@@ -8,8 +8,8 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { LoopbackService } from '../files/loopback-service.js';
 import { movie, perTest } from '../files/support.js';
-import { realTool } from '../sandbox-doors/real-tools.js';
 import { ensureBuilt, ROOT } from '../support/build.js';
+import { realTool } from '../support/real-tools.js';
 import { whyNoStores } from './packages.js';
 import { S3Double } from './s3-double.js';
 

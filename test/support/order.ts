@@ -7,7 +7,7 @@ const SLOW = [
   ...['durable/workflow/workflow', 'worlds/worlds', 'bullmq/crashes', 'package-consumer', 'package-entry-types'],
   ...['site/layout', 'durable/dbos/dbos', 'storage/r2', 'storage/campaign', 'webhooks/receivers', 'page/users'],
   ...['durable/cloudflare/cloudflare', 'documented-code', 'transport/campaign'],
-  ...['regular-expressions', 'sandbox-doors/page', 'durable/restate/restate', 'examples'],
+  ...['regular-expressions', 'sandbox-server/page', 'durable/restate/restate', 'examples'],
 ];
 
 /** Vitest's order with the slow files first. Vitest knows durations only on machines that have run the tests before. */

@@ -5,7 +5,7 @@ import { expect, it } from 'vitest';
 import { GenError } from '../../src/errors/index.js';
 import { serve as serveOn } from '../../src/sandbox/http/serve.js';
 import { ConnectionDropped, createSandbox } from '../../src/sandbox/index.js';
-import { cutBody } from './cut-body.js';
+import { failingBody } from './failing-body.js';
 
 const serve = (fetch: (request: Request) => Response | Promise<Response>, options: { port: number; host?: string }) =>
   serveOn(fetch, { host: '127.0.0.1', ...options });
@@ -50,7 +50,7 @@ it('responds, resets, survives an error, reports a port in use, and drains on cl
 });
 
 it('sends a truncated body up to the cut', async () => {
-  const server = await serve(() => new Response(cutBody('hello'), { headers: { 'content-length': '50' } }), {
+  const server = await serve(() => new Response(failingBody('hello'), { headers: { 'content-length': '50' } }), {
     port: 0,
   });
   const raw = await exchange(Number(new URL(server.url).port));
@@ -70,7 +70,7 @@ it('sends a truncated body up to the cut even if the process pauses', async () =
           const until = performance.now() + 30;
           while (performance.now() < until);
         });
-        controller.error(new TypeError('cut'));
+        controller.error(new TypeError('broken'));
       },
     });
   };

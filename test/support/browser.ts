@@ -11,7 +11,7 @@ export interface Page {
   setViewportSize(size: { width: number; height: number }): Promise<void>;
   screenshot?(options: { readonly path: string }): Promise<unknown>;
   keyboard: { press(key: string): Promise<void> };
-  on(event: 'console' | 'pageerror' | 'request', tell: (seen: { text(): string; url(): string }) => void): void;
+  on(event: 'console' | 'pageerror' | 'request', listener: (event: { text(): string; url(): string }) => void): void;
 }
 
 /** A browser profile with its own cookies. */

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 export function realTool(
   name: 'bun' | 'deno' | 'miniflare' | 'playwright-core' | 'chromium' | 'redis-4' | 'redis-5',
 ): string | undefined {
-  const path = PLACES[name];
+  const path = PATHS[name];
   if (existsSync(path)) return path;
   const reason = `${name} is not installed (${name === 'chromium' ? 'apt-get install chromium' : 'npm ci in test/runtimes'})`;
   if (process.env.CI) throw new Error(reason);
@@ -14,7 +14,7 @@ export function realTool(
 }
 
 const modules = (path: string) => fileURLToPath(new URL(`../runtimes/node_modules/${path}`, import.meta.url));
-const PLACES = {
+const PATHS = {
   bun: modules('.bin/bun'),
   deno: modules('.bin/deno'),
   miniflare: modules('miniflare/dist/src/index.js'),

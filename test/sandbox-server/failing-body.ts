@@ -1,10 +1,10 @@
 /** Creates a body that errors after these bytes. */
-export function cutBody(bytes: string): ReadableStream {
+export function failingBody(bytes: string): ReadableStream {
   let pulls = 0;
   return new ReadableStream({
     pull(controller) {
       if (pulls++ === 0) controller.enqueue(new TextEncoder().encode(bytes));
-      else controller.error(new TypeError('cut'));
+      else controller.error(new TypeError('broken'));
     },
   });
 }

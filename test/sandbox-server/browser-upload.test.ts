@@ -2,7 +2,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createSandbox, type Listening, type Sandbox } from '../../src/sandbox/index.js';
-import { type Browser, hasChromium, launch, type Page } from './browser.js';
+import { type Browser, hasChromium, launch, type Page } from '../support/browser.js';
 
 describe.skipIf(!hasChromium)('a page on another origin, in Chromium', () => {
   let browser: Browser;

@@ -3,8 +3,8 @@ import { build } from 'esbuild';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { GenClient } from '../../src/client/client.js';
 import { createSandbox, type Listening, type Sandbox } from '../../src/sandbox/index.js';
+import { type Browser, hasChromium, launch, type Page } from '../support/browser.js';
 import { ROOT } from '../support/build.js';
-import { type Browser, hasChromium, launch, type Page } from './browser.js';
 
 describe.skipIf(!hasChromium)('the sandbox page, in Chromium', () => {
   let browser: Browser;
