@@ -104,7 +104,9 @@ describe('a broken store', () => {
   it('with publish without subscribe is reported as such', async () => {
     const clock = virtualClock();
     const { read, write } = memoryStoreOn(clock);
-    const checked = checkStore(() => ({ read, write, publish: async () => {} }), { advance: (ms) => clock.advance(ms) });
+    const checked = checkStore(() => ({ read, write, publish: async () => {} }), {
+      advance: (ms) => clock.advance(ms),
+    });
     await expect(checked).rejects.toThrow('publish and subscribe are both present');
   });
 
