@@ -1,28 +1,35 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { PartFile } from '../../src/adapters/node/part-file.js';
 import type { CliHost } from '../../src/cli/session.js';
 import type { ClientOptions, JobEvent } from '../../src/index.js';
 import { startFastTime } from '../support/fast-time.js';
-import { batchOn, cliOnSandbox } from './cli-on-sandbox.js';
+import { batchOn, cliOnSandbox, QUICK } from './cli-on-sandbox.js';
 import { runCli } from './run-cli.js';
 
 const place = cliOnSandbox();
-const { sandbox } = place;
-const QUICK = ['--out', 'out/', '--poll', '100ms'];
-const inFolder = (name: string) => join(place.folder, name);
+const { sandbox, pathOf } = place;
+const WORDS = ['batch', 'prompts.jsonl', '--out', 'out/', ...QUICK];
 const IMAGE = { call: 'images', model: 'svc-image-fast' };
 const { prompts, batch: run, batchJson: batch } = batchOn(place);
-const images = (count: number) =>
-  prompts(...Array.from({ length: count }, (_, at) => ({ ...IMAGE, prompt: `fox ${at}` })));
-const LOST = { match: { method: 'POST', path: '/v1/images' }, commitThenDrop: true };
+/** Writes rows with different prompts. */
+const foxes = (count: number, row: object) =>
+  prompts(...Array.from({ length: count }, (_, at) => ({ ...row, prompt: `fox ${at}` })));
+const images = (count: number) => foxes(count, IMAGE);
+const CREATE = { method: 'POST', path: '/v1/images' } as const;
+const LOST = { match: CREATE, commitThenDrop: true };
+const POLL_NOT_FOUND = { match: { method: 'GET', path: '/v1/jobs/*' }, status: 404, code: 'job_not_found', times: 1 };
+const fillDisk = () => {
+  const full = Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' });
+  return vi.spyOn(PartFile.prototype, 'write').mockRejectedValue(full);
+};
+afterEach(() => void vi.restoreAllMocks());
 
 describe("a 403 response to a file's PUT", () => {
   const imageRows = () => {
     const png = new Uint8Array(64);
     png.set([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
-    writeFileSync(inFolder('a.png'), png);
+    writeFileSync(pathOf('a.png'), png);
     prompts(
       ...Array.from({ length: 3 }, (_, at) => ({ prompt: `with ${at}`, first_frame_upload_id: 'a.png' })),
       ...Array.from({ length: 2 }, (_, at) => ({ prompt: `without ${at}` })),
@@ -46,7 +53,7 @@ describe("a 403 response to a file's PUT", () => {
       return sandbox.fetch(new Request(request.url.replace(storage, sandbox.baseUrl), { method, headers, body }));
     };
     const createClient = (options: ClientOptions) => sandbox.client({ fetch, ...options });
-    const words = ['batch', 'prompts.jsonl', ...QUICK, '--json', '--concurrency', '1'];
+    const words = [...WORDS, '--json', '--concurrency', '1'];
     const { code, stdout } = await runCli(words, { ...place.options, createClient });
     const { report } = JSON.parse(stdout.trim().split('\n').at(-1) ?? '');
     expect({ code, ...report }).toMatchObject({ code: 0, completed: 5, failed: 0, notStarted: 0 });
@@ -67,7 +74,7 @@ describe("a 403 response to a file's PUT", () => {
 
 describe('--max-tokens', () => {
   it('applies despite lost responses, because the row is retried before another unknown price', async () => {
-    prompts(...Array.from({ length: 6 }, (_, at) => ({ call: 'images', prompt: `fox ${at}` })));
+    foxes(6, { call: 'images' });
     // The client makes four attempts, and then the batch retries the row.
     sandbox.faults.add({ ...LOST, times: 4 });
     const { report } = await batch('--max-tokens', '4');
@@ -78,7 +85,7 @@ describe('--max-tokens', () => {
 
   it.each([408, 425])('treats a %d as a lost response, not as a rejection', async (status) => {
     images(3);
-    sandbox.faults.add({ match: { method: 'POST', path: '/v1/images' }, status });
+    sandbox.faults.add({ match: CREATE, status });
     const { report } = await batch('--max-tokens', '4');
     expect(report).toMatchObject({ completed: 2, failed: 0, notStarted: 1, tokens: 4 });
     expect(sandbox.ledger().spentTokens).toBe(4);
@@ -86,7 +93,7 @@ describe('--max-tokens', () => {
 
   it('stops the batch if an outcome remains unknown, and the next run resolves it', async () => {
     // No other test has learned this price.
-    prompts(...Array.from({ length: 4 }, (_, at) => ({ call: 'images', model: 'svc-image-pro', prompt: `fox ${at}` })));
+    foxes(4, { call: 'images', model: 'svc-image-pro' });
     sandbox.faults.add({ ...LOST, times: 1_000 });
     // The retries pause for 20 seconds.
     const restoreTime = startFastTime(20);
@@ -99,9 +106,9 @@ describe('--max-tokens', () => {
     expect(sandbox.jobs).toHaveLength(4);
   });
 
-  it("applies if an accepted row's wait fails, and the output includes the command to continue", async () => {
+  it("applies if an accepted row's wait fails", async () => {
     images(3);
-    sandbox.faults.add({ match: { method: 'GET', path: '/v1/jobs/*' }, status: 404, code: 'job_not_found', times: 1 });
+    sandbox.faults.add(POLL_NOT_FOUND);
     const { report } = await batch('--max-tokens', '4', '--concurrency', '1');
     expect(report).toMatchObject({ completed: 1, failed: 1, notStarted: 1 });
     expect(sandbox.jobs).toHaveLength(2);
@@ -110,7 +117,7 @@ describe('--max-tokens', () => {
   it("counts the quote of an earlier run's unfinished job", async () => {
     const slow = { ...IMAGE, prompt: 'a [slow:3s]' };
     prompts(slow);
-    sandbox.faults.add({ match: { method: 'GET', path: '/v1/jobs/*' }, status: 404, code: 'job_not_found', times: 1 });
+    sandbox.faults.add(POLL_NOT_FOUND);
     expect((await batch()).report).toMatchObject({ completed: 0, failed: 1 });
     prompts(slow, { ...IMAGE, prompt: 'b' }, { ...IMAGE, prompt: 'c' });
     const { report } = await batch('--max-tokens', '4');
@@ -136,30 +143,25 @@ describe("a row's name", () => {
 
   it('is rejected before the row is paid for if another file has the name', async () => {
     prompts({ ...row, prompt: 'a fox' });
-    mkdirSync(inFolder('out'));
-    writeFileSync(inFolder('out/FOX.jpg'), 'mine');
-    const { code, stderr } = await run();
-    expect({ code, stderr }).toEqual({
-      code: 2,
-      stderr: expect.stringMatching(
-        /line 1: ".*FOX\.jpg" already exists\. Pass --force to replace it, or give the row another id/,
-      ),
-    });
+    mkdirSync(pathOf('out'));
+    writeFileSync(pathOf('out/FOX.jpg'), 'mine');
+    const message = /line 1: ".*FOX\.jpg" already exists\. Pass --force to replace it, or give the row another id/;
+    expect(await run()).toMatchObject({ code: 2, stderr: expect.stringMatching(message) });
     expect(sandbox.requests).toEqual([]);
     expect((await batch('--force')).code).toBe(0);
-    expect(readdirSync(inFolder('out')).sort()).toEqual(['FOX.jpg', 'fox.png', 'prompts.store']);
+    expect(readdirSync(pathOf('out')).sort()).toEqual(['FOX.jpg', 'fox.png', 'prompts.store']);
   });
 
   it('is still taken after the prompt has changed, because the file belongs to the earlier job', async () => {
     prompts({ ...row, prompt: 'a fox' });
     await batch();
-    const first = readFileSync(inFolder('out/fox.png'));
+    const first = readFileSync(pathOf('out/fox.png'));
     prompts({ ...row, prompt: 'another fox' });
     expect((await batch()).code).toBe(2);
     expect(sandbox.jobs).toHaveLength(1);
     const { code, rows } = await batch('--force');
     expect({ code, status: rows[0].status }).toEqual({ code: 0, status: 'completed' });
-    expect(readFileSync(inFolder('out/fox.png')).equals(first)).toBe(false);
+    expect(readFileSync(pathOf('out/fox.png')).equals(first)).toBe(false);
     expect((await batch()).code).toBe(0);
     expect(sandbox.jobs).toHaveLength(2);
   });
@@ -168,13 +170,13 @@ describe("a row's name", () => {
     prompts({ ...row, id: 'prompts', prompt: 'a fox' });
     expect((await batch()).code).toBe(0);
     expect((await batch()).code).toBe(0);
-    expect(readdirSync(inFolder('out')).sort()).toEqual(['prompts.png', 'prompts.store']);
+    expect(readdirSync(pathOf('out')).sort()).toEqual(['prompts.png', 'prompts.store']);
     expect(sandbox.jobs).toHaveLength(1);
   });
 
   it("can't be a directory's", async () => {
     prompts({ ...row, prompt: 'a fox' });
-    mkdirSync(inFolder('out/fox.png'), { recursive: true });
+    mkdirSync(pathOf('out/fox.png'), { recursive: true });
     for (const words of [[], ['--force']]) expect((await batch(...words)).code).toBe(2);
     expect(sandbox.requests).toEqual([]);
   });
@@ -188,83 +190,62 @@ it('an idempotency_key that another run used with a different prompt is rejected
   prompts({ ...order, prompt: 'an owl' });
   // Another process doesn't remember the key.
   const createClient: CliHost['createClient'] = (options) => sandbox.client(options);
-  const { code, stderr } = await runCli(['batch', 'prompts.jsonl', ...QUICK], { ...place.options, createClient });
   const message = 'line 1: idempotency_key "order-1" was already used with different params. Use a new key.';
+  const { code, stderr } = await runCli(WORDS, { ...place.options, createClient });
   expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining(message) });
   expect(sandbox.requests).toHaveLength(seen);
 });
 
-describe("a file that can't be saved", () => {
-  const rows = () =>
-    prompts(...Array.from({ length: 8 }, (_, at) => ({ id: `fox-${at}`, ...IMAGE, prompt: `fox ${at}` })));
-  /** Runs the batch, and calls `disturb` when the first job ends. */
-  const disturbed = (disturb: () => void) => {
-    let isFirst = true;
-    const onJob = ({ phase }: JobEvent) => {
-      if (phase === 'final' && isFirst) disturb();
-      isFirst &&= phase !== 'final';
-    };
-    const createClient: CliHost['createClient'] = (options) =>
-      place.options.createClient({ ...options, hooks: { ...options.hooks, onJob } });
-    return runCli(['batch', 'prompts.jsonl', ...QUICK, '--concurrency', '1'], { ...place.options, createClient });
+it("a file that can't be saved is reported separately from failed jobs, with the command that downloads it", async () => {
+  prompts(...Array.from({ length: 8 }, (_, at) => ({ id: `fox-${at}`, ...IMAGE, prompt: `fox ${at}` })));
+  const onJob = ({ phase }: JobEvent) => {
+    if (phase === 'final') mkdirSync(pathOf('out/fox-0.png'), { recursive: true });
   };
-
-  it('is reported separately from failed jobs, with the command that downloads it', async () => {
-    rows();
-    const { code, stdout, stderr } = await disturbed(() => mkdirSync(inFolder('out/fox-0.png')));
-    expect(code).toBe(1);
-    expect(stdout).toMatch(/line 1 {2}fox-0 {2}not saved .* Continue with: gen-client download job_\w+ --out out\//);
-    expect(stdout).toContain('8 rows: 7 completed, 0 failed, 1 not saved, 0 not started.');
-    expect(stderr).not.toContain('--retry-failed');
-    expect(stderr).toContain('Continue with: gen-client batch prompts.jsonl --out out/');
-  });
+  const createClient: CliHost['createClient'] = (options) =>
+    place.options.createClient({ ...options, hooks: { ...options.hooks, onJob } });
+  const { code, stdout, stderr } = await runCli([...WORDS, '--concurrency', '1'], { ...place.options, createClient });
+  expect(code).toBe(1);
+  expect(stdout).toMatch(/line 1 {2}fox-0 {2}not saved .* Continue with: gen-client download job_\w+ --out out\//);
+  expect(stdout).toContain('8 rows: 7 completed, 0 failed, 1 not saved, 0 not started.');
+  expect(stderr).not.toContain('--retry-failed');
+  expect(stderr).toContain('Continue with: gen-client batch prompts.jsonl --out out/');
 });
 
-describe('a full disk', () => {
-  afterEach(() => void vi.restoreAllMocks());
-
-  it('stops further rows, and the next run saves the paid ones', async () => {
-    images(8);
-    const full = Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' });
-    vi.spyOn(PartFile.prototype, 'write').mockRejectedValue(full);
-    const { code, stdout, stderr } = await run('--concurrency', '1');
-    expect(code).toBe(4);
-    expect(stdout).toContain('8 rows: 0 completed, 0 failed, 1 not saved, 7 not started.');
-    expect(stderr).toMatch(/Stopped: The file of job \w+ cannot be written: ENOSPC/);
-    expect(sandbox.jobs).toHaveLength(1);
-    vi.restoreAllMocks();
-    expect((await batch()).report).toMatchObject({ completed: 8, tokens: sandbox.ledger().spentTokens });
-    expect(sandbox.jobs).toHaveLength(8);
-  });
+it('a full disk stops further rows, and the next run saves the paid ones', async () => {
+  images(8);
+  const write = fillDisk();
+  const { code, stdout, stderr } = await run('--concurrency', '1');
+  expect(code).toBe(4);
+  expect(stdout).toContain('8 rows: 0 completed, 0 failed, 1 not saved, 7 not started.');
+  expect(stderr).toMatch(/Stopped: The file of job \w+ cannot be written: ENOSPC/);
+  expect(sandbox.jobs).toHaveLength(1);
+  write.mockRestore();
+  expect((await batch()).report).toMatchObject({ completed: 8, tokens: sandbox.ledger().spentTokens });
+  expect(sandbox.jobs).toHaveLength(8);
 });
 
-describe("a row's label", () => {
-  it('groups the costs in the report, and is never sent', async () => {
-    prompts(
-      { ...IMAGE, prompt: 'a', label: 'ann' },
-      { ...IMAGE, prompt: 'b', label: 'ann' },
-      { ...IMAGE, prompt: 'c' },
-    );
-    const { report } = await batch();
-    expect(report.byLabel).toEqual([{ label: 'ann', jobs: 2, tokens: 4 }]);
-    expect(JSON.stringify(sandbox.requests)).not.toContain('ann');
-  });
+it("a row's label groups the costs in the report, and is never sent", async () => {
+  prompts({ ...IMAGE, prompt: 'a', label: 'ann' }, { ...IMAGE, prompt: 'b', label: 'ann' }, { ...IMAGE, prompt: 'c' });
+  const { report } = await batch();
+  expect(report.byLabel).toEqual([{ label: 'ann', jobs: 2, tokens: 4 }]);
+  expect(JSON.stringify(sandbox.requests)).not.toContain('ann');
 });
 
 describe('a stopped batch', () => {
   it("doesn't send creates queued for the rate limit", async () => {
     prompts(...Array.from({ length: 7 }, (_, at) => ({ id: `fox-${at}`, call: 'videos', prompt: `fox ${at}` })));
-    mkdirSync(inFolder('out'));
+    mkdirSync(pathOf('out'));
     // Three creates are sent, and the others queue.
     const limits = { 'videos.create': { limit: 3, windowMs: 600_000 } };
     const limited = (more: object) => {
       const createClient: CliHost['createClient'] = (options) => place.options.createClient({ ...options, ...more });
-      return runCli(['batch', 'prompts.jsonl', ...QUICK], { ...place.options, createClient });
+      return runCli(WORDS, { ...place.options, createClient });
     };
-    vi.spyOn(PartFile.prototype, 'write').mockRejectedValue(Object.assign(new Error('full'), { code: 'ENOSPC' }));
+    const write = fillDisk();
     const { code, stdout, stderr } = await limited({ limits });
-    vi.restoreAllMocks();
-    expect({ code: code === 0, jobs: sandbox.jobs.length }).toEqual({ code: false, jobs: 3 });
+    write.mockRestore();
+    expect(code).not.toBe(0);
+    expect(sandbox.jobs).toHaveLength(3);
     expect(stdout).toContain('3 not saved, 4 not started.');
     expect(stderr).toContain('Stopped: ');
     expect((await limited({ rateLimit: 'off' })).stdout).toContain('7 rows: 7 completed');
@@ -274,9 +255,8 @@ describe('a stopped batch', () => {
   it("doesn't retry creates that have to wait", async () => {
     prompts({ id: 'fox', ...IMAGE, prompt: 'a fox' }, { id: 'owl', call: 'videos', prompt: 'an owl' });
     sandbox.faults.add({ match: { method: 'POST', path: '/v1/videos' }, status: 429, retryAfterS: 60, times: 1 });
-    vi.spyOn(PartFile.prototype, 'write').mockRejectedValue(Object.assign(new Error('full'), { code: 'ENOSPC' }));
+    fillDisk();
     const { report } = await batch();
-    vi.restoreAllMocks();
     expect(report).toMatchObject({ notSaved: 1, notStarted: 1 });
     expect(sandbox.jobs).toHaveLength(1);
   });

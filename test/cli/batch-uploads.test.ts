@@ -1,28 +1,24 @@
 // The uploads of a batch that crashed before the service accepted its jobs.
-import { cpSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { cpSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { dimensionsFor, renderMedia } from '../../src/sandbox/media/index.js';
-import { cliOnSandbox } from './cli-on-sandbox.js';
+import { batchOn, cliOnSandbox, QUICK } from './cli-on-sandbox.js';
 
 const image = { kind: 'image', ...dimensionsFor({ kind: 'image' }), seed: 1, label: 'fox', prompt: 'a fox' } as const;
 const place = cliOnSandbox({ 'fox.png': renderMedia(image) });
-const { sandbox, cli, start } = place;
-const WORDS = ['batch', 'p.jsonl', '--poll', '100ms', '--out'];
+const { sandbox, cli, start, pathOf } = place;
+const { prompts } = batchOn(place);
+const WORDS = ['batch', 'prompts.jsonl', ...QUICK, '--out'];
 const created = (path: string) => sandbox.requests.filter((it) => it.method === 'POST' && it.path === path);
 
-/** Runs two rows with one file, and copies the batch's directory while the service is down, as a crash leaves it. */
-async function crashed(own: object = {}): Promise<void> {
+/** Runs two rows with one file, and copies the batch's directory while the service is down, as after a crash. */
+async function crash(fields: object = {}): Promise<void> {
   const row = { call: 'images', reference_upload_ids: ['fox.png'] };
-  const rows = [
-    { ...row, prompt: 'a fox', ...own },
-    { ...row, prompt: 'two foxes' },
-  ];
-  writeFileSync(join(place.folder, 'p.jsonl'), rows.map((it) => JSON.stringify(it)).join('\n'));
+  prompts({ ...row, prompt: 'a fox', ...fields }, { ...row, prompt: 'two foxes' });
   const down = sandbox.faults.add({ match: { method: 'POST', path: '/v1/images' }, reset: true, times: 99 });
   const run = start(...WORDS, 'out/', '--concurrency', '1');
   await expect.poll(() => created('/v1/images').length, { timeout: 10_000, interval: 5 }).toBeGreaterThan(0);
-  cpSync(join(place.folder, 'out'), join(place.folder, 'copy'), { recursive: true });
+  cpSync(pathOf('out'), pathOf('copy'), { recursive: true });
   run.interrupt();
   await run.ended;
   sandbox.faults.remove(down);
@@ -36,14 +32,14 @@ const uploadId = () =>
     .at(-1);
 
 describe('the next run of a batch that crashed', () => {
-  it('uses its upload, also for other rows with the file', async () => {
-    await crashed();
+  it('reuses its upload, including for other rows with the file', async () => {
+    await crash();
     expect(await cli(...WORDS, 'copy/')).toMatchObject({ code: 0, stderr: '' });
     expect([created('/v1/uploads').length, sandbox.jobs.length]).toEqual([1, 2]);
   });
 
-  it('uploads the file again if the upload is gone', async () => {
-    await crashed();
+  it('uploads the file again if the upload was deleted', async () => {
+    await crash();
     const headers = { authorization: `Bearer ${sandbox.apiKey}` };
     await sandbox.fetch(`${sandbox.baseUrl}/v1/uploads/${uploadId()}`, { method: 'DELETE', headers });
     expect(await cli(...WORDS, 'copy/')).toMatchObject({ code: 0 });
@@ -51,7 +47,7 @@ describe('the next run of a batch that crashed', () => {
   });
 
   it("uploads the file again for a row's own key, which doesn't change with the file", async () => {
-    await crashed({ idempotency_key: 'fox' });
+    await crash({ idempotency_key: 'fox' });
     expect(await cli(...WORDS, 'copy/')).toMatchObject({ code: 0 });
     expect([created('/v1/uploads').length, sandbox.jobs.length]).toEqual([2, 2]);
   });

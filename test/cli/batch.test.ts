@@ -1,14 +1,13 @@
 import { existsSync, readdirSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { dimensionsFor, renderMedia } from '../../src/sandbox/media/index.js';
-import { batchOn, cliOnSandbox } from './cli-on-sandbox.js';
+import { batchOn, cliOnSandbox, QUICK } from './cli-on-sandbox.js';
 import { runCli } from './run-cli.js';
 
 const png = renderMedia({ kind: 'image', ...dimensionsFor({ kind: 'image' }), seed: 1, label: 'fox', prompt: '' });
 const place = cliOnSandbox({ 'fox.png': png });
-const { sandbox, cli, start } = place;
-const QUICK = ['--out', 'out/', '--poll', '100ms'];
+const { sandbox, cli, start, pathOf } = place;
+const WORDS = ['batch', 'prompts.jsonl', '--out', 'out/', ...QUICK];
 const IMAGE = { call: 'images', params: { prompt: 'a fox', model: 'svc-image-fast' } };
 const { prompts, batch, batchJson, media } = batchOn(place);
 const posts = (path: RegExp) => sandbox.requests.filter((one) => one.method === 'POST' && path.test(one.path));
@@ -29,7 +28,7 @@ describe('a batch', () => {
       call: 'videos',
       status: 'completed',
       job: { status: 'completed', finalTokenCost: 12 },
-      file: { path: join(place.folder, 'out/runs.mp4'), contentType: 'video/mp4' },
+      file: { path: pathOf('out/runs.mp4'), contentType: 'video/mp4' },
       key: expect.stringMatching(/^batch-prompts\.jsonl-/),
     });
     expect(report).toEqual({
@@ -43,9 +42,8 @@ describe('a batch', () => {
     const images = sandbox.jobs.filter(({ kind }) => kind === 'image').map(({ id }) => `${id}.png`);
     expect(media().sort()).toEqual(['runs.mp4', 'sleeps.mp4', ...images].sort());
     expect(posts(/^\/v1\/uploads$/).length).toBeLessThanOrEqual(2);
-    expect(sandbox.requests.some(({ method, path }) => method === 'DELETE' && path.startsWith('/v1/uploads/'))).toBe(
-      true,
-    );
+    const deletions = sandbox.requests.filter(({ method, path }) => method === 'DELETE' && /uploads/.test(path));
+    expect(deletions.length).toBeGreaterThan(0);
   });
 
   it("prints a row's warning on stderr, and adds it to the job in JSON", async () => {
@@ -71,34 +69,26 @@ describe('a batch', () => {
       { id: 'b', ...IMAGE },
     );
     const { code, rows } = await batchJson();
-    expect(rows).toHaveLength(3);
-    expect({ code, jobs: sandbox.jobs.length, created: posts(/images/).length }).toEqual({
-      code: 0,
-      jobs: 3,
-      created: 3,
-    });
+    expect([code, rows.length, sandbox.jobs.length, posts(/images/).length]).toEqual([0, 3, 3, 3]);
     // Completed rows send no request, so an expired link doesn't matter.
-    const seen = sandbox.requests.length;
+    const before = sandbox.requests.length;
     await batch();
-    expect(sandbox.requests).toHaveLength(seen);
-    rmSync(join(place.folder, 'out/a.png'));
+    expect(sandbox.requests).toHaveLength(before);
+    rmSync(pathOf('out/a.png'));
     await batch();
-    expect({ created: posts(/images/).length, isBack: existsSync(join(place.folder, 'out/a.png')) }).toEqual({
-      created: 3,
-      isBack: true,
-    });
+    expect([posts(/images/).length, existsSync(pathOf('out/a.png'))]).toEqual([3, true]);
     await batch('--name', 'second', '--force');
     expect(sandbox.jobs).toHaveLength(6);
   });
 
   it('loses no job and no file on Ctrl-C, and resumes', async () => {
     prompts(...Array.from({ length: 5 }, (_, at) => ({ call: 'images', params: { prompt: `${at} [slow:1s]` } })));
-    const run = start('batch', 'prompts.jsonl', ...QUICK);
-    await expect.poll(() => sandbox.jobs.length, { timeout: 10_000 }).toBe(5);
+    const run = start(...WORDS);
+    await expect.poll(() => sandbox.jobs.length).toBe(5);
     run.interrupt();
     expect(await run.ended).toMatchObject({ code: 130, stderr: expect.stringContaining('Run the same command again') });
     expect((await batch()).code).toBe(0);
-    expect({ jobs: sandbox.jobs.length, files: media().length }).toEqual({ jobs: 5, files: 5 });
+    expect([sandbox.jobs.length, media().length]).toEqual([5, 5]);
   });
 });
 
@@ -106,8 +96,8 @@ describe('a usage error is reported before anything is sent', () => {
   it('for a missing base URL', async () => {
     prompts(IMAGE);
     const env = { GEN_API_KEY: sandbox.apiKey };
-    const { code, stderr } = await runCli(['batch', 'prompts.jsonl', ...QUICK], { ...place.options, env });
-    expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringMatching(/^Error: baseUrl is missing\./) });
+    const stderr = expect.stringMatching(/^Error: baseUrl is missing\./);
+    expect(await runCli(WORDS, { ...place.options, env })).toMatchObject({ code: 2, stderr });
   });
 
   it.each([
@@ -117,35 +107,31 @@ describe('a usage error is reported before anything is sent', () => {
     [['batch', 'none.jsonl', '--out', 'out'], '"none.jsonl" cannot be read'],
   ])('for %j: %s', async (words, message) => {
     prompts(IMAGE);
-    const { code, stderr } = await cli(...words);
-    expect({ code, stderr }).toMatchObject({ code: 2, stderr: expect.stringContaining(message) });
+    expect(await cli(...words)).toMatchObject({ code: 2, stderr: expect.stringContaining(message) });
     expect(sandbox.requests).toEqual([]);
   });
 });
 
 describe('standard input', () => {
   const row = JSON.stringify(IMAGE);
-  const read = (input: string, ...words: string[]) =>
-    runCli(['batch', '-', ...QUICK, ...words], { ...place.options, input });
+  const batchOf = (path: string, input: string, ...words: string[]) =>
+    runCli(['batch', path, '--out', 'out/', ...QUICK, ...words], { ...place.options, input });
 
   it('is read for "-" with a name that identifies its rows in the next run', async () => {
-    expect((await read(row, '--name', 'foxes')).code).toBe(0);
-    const { code, stdout } = await read(`${row}\n${row}`, '--name', 'foxes');
-    expect({ code, stdout }).toMatchObject({ code: 0, stdout: expect.stringContaining('2 rows: 2 completed') });
+    expect((await batchOf('-', row, '--name', 'foxes')).code).toBe(0);
+    const stdout = expect.stringContaining('2 rows: 2 completed');
+    expect(await batchOf('-', `${row}\n${row}`, '--name', 'foxes')).toMatchObject({ code: 0, stdout });
     expect(sandbox.jobs).toHaveLength(2);
-    expect(readdirSync(join(place.folder, 'out'))).toContain('foxes.store');
-    const csv = await read('call,prompt,model\nimages,a fox,svc-image-fast\n', '--name', 'foxes.csv');
+    expect(readdirSync(pathOf('out'))).toContain('foxes.store');
+    const csv = await batchOf('-', 'call,prompt,model\nimages,a fox,svc-image-fast\n', '--name', 'foxes.csv');
     expect(csv.code).toBe(0);
   });
 
   it.each(['-', '/dev/null', '.'])(
     "is rejected without a name, like every path that isn't a regular file: %s",
     async (path) => {
-      const { code, stderr } = await runCli(['batch', path, ...QUICK], { ...place.options, input: row });
-      expect({ code, stderr }).toMatchObject({
-        code: 2,
-        stderr: expect.stringContaining('Pass --name <name>'),
-      });
+      const stderr = expect.stringContaining('Pass --name <name>');
+      expect(await batchOf(path, row)).toMatchObject({ code: 2, stderr });
       expect(sandbox.requests).toEqual([]);
     },
   );
@@ -155,7 +141,8 @@ describe('failed rows', () => {
   it("don't stop the others, exit with 1, and get new jobs only with --retry-failed", async () => {
     prompts(IMAGE, { call: 'images', params: { prompt: 'a [fail:generation_failed]' } });
     const { code, stdout, stderr } = await batch();
-    expect({ code, stdout }).toMatchObject({ code: 1, stdout: expect.stringContaining('1 completed, 1 failed') });
+    expect(code).toBe(1);
+    expect(stdout).toContain('1 completed, 1 failed');
     expect(stderr).toContain(': gen-client batch prompts.jsonl --out out/ --retry-failed\n');
     expect((await batch()).code).toBe(1);
     expect(sandbox.jobs).toHaveLength(2);
@@ -168,22 +155,20 @@ describe('failed rows', () => {
     prompts({ call: 'images', params: { prompt: 'a [slow:1s]' } });
     sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_failed' });
     expect((await batch()).code).toBe(1);
-    const run = start('batch', 'prompts.jsonl', ...QUICK, '--retry-failed');
-    await expect.poll(() => sandbox.jobs.length, { timeout: 10_000 }).toBe(2);
+    const run = start(...WORDS, '--retry-failed');
+    await expect.poll(() => sandbox.jobs.length).toBe(2);
     run.interrupt();
     expect((await run.ended).code).toBe(130);
     expect((await batch()).code).toBe(0);
-    expect({ jobs: sandbox.jobs.length, files: media().length }).toEqual({ jobs: 2, files: 1 });
+    expect([sandbox.jobs.length, media().length]).toEqual([2, 1]);
   });
 
-  it('stop the batch for a rejected key or an empty account', async () => {
+  it('stop the batch if the balance is too low', async () => {
     const costly = { model: 'svc-video-pro', resolution: '4k', duration: 15 };
     prompts(...Array.from({ length: 8 }, (_, at) => ({ params: { ...costly, prompt: `${at}` } })));
     const { code, stdout, stderr } = await batch('--concurrency', '1');
-    expect({ code, stdout }).toMatchObject({
-      code: 3,
-      stdout: expect.stringContaining('3 completed, 1 failed, 4 not started'),
-    });
+    expect(code).toBe(3);
+    expect(stdout).toContain('3 completed, 1 failed, 4 not started');
     expect(stderr).toContain('Stopped: ');
     sandbox.topUp(200);
     expect((await batch()).code).toBe(0);
@@ -198,19 +183,15 @@ describe('failed rows', () => {
     expect({ code, next: failed.next }).toEqual({ code: 1, next: `gen-client download ${failed.job.id} --out out/` });
     expect(media()).toHaveLength(1);
     expect((await batch()).code).toBe(0);
-    expect({ jobs: sandbox.jobs.length, files: media().length }).toEqual({ jobs: 2, files: 2 });
+    expect([sandbox.jobs.length, media().length]).toEqual([2, 2]);
   });
 });
 
 it('--max-tokens applies to all runs, and learns prices from the first row of each kind', async () => {
-  prompts(
-    ...Array.from({ length: 5 }, (_, at) => ({ call: 'images', params: { ...IMAGE.params, prompt: `fox ${at}` } })),
-  );
+  prompts(...Array(5).fill(IMAGE));
   const { code, stdout, stderr } = await batch('--max-tokens', '7');
-  expect({ code, stdout }).toMatchObject({
-    code: 1,
-    stdout: expect.stringContaining('3 completed, 0 failed, 2 not started'),
-  });
+  expect(code).toBe(1);
+  expect(stdout).toContain('3 completed, 0 failed, 2 not started');
   expect(stderr).toContain('Continue with: gen-client batch prompts.jsonl --out out/');
   await batch('--max-tokens', '7');
   expect(sandbox.ledger().spentTokens).toBe(6);

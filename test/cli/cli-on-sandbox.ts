@@ -23,7 +23,14 @@ export interface CliOnSandbox {
   cli(...words: string[]): Promise<Outcome>;
   /** Starts a command. */
   start(...words: string[]): Running;
+  /** Returns a path in the commands' working directory. */
+  pathOf(name: string): string;
+  /** Creates a video without waiting for it. Returns its job ID. */
+  createVideo(prompt?: string): Promise<string>;
 }
+
+/** Makes a wait poll often. */
+export const QUICK = ['--poll', '100ms'];
 
 /** Shares one sandbox among a file's tests. Resets it, and creates a directory with these files, before each test. */
 export function cliOnSandbox(files: Readonly<Record<string, string | Uint8Array>> = {}): CliOnSandbox {
@@ -57,6 +64,11 @@ export function cliOnSandbox(files: Readonly<Record<string, string | Uint8Array>
     },
     cli: (...words: string[]): Promise<Outcome> => runCli(words, place.options),
     start: (...words: string[]): Running => startCli(words, place.options),
+    pathOf: (name: string) => join(folder, name),
+    async createVideo(prompt = 'a fox'): Promise<string> {
+      const { stdout } = await place.cli('video', prompt, '--no-wait', '--json');
+      return JSON.parse(stdout).job.id;
+    },
   };
   return place;
 }
@@ -64,8 +76,7 @@ export function cliOnSandbox(files: Readonly<Record<string, string | Uint8Array>
 /** Helpers for `batch` with the folder's prompts file. */
 export function batchOn(place: CliOnSandbox) {
   /** Runs `batch` with the output directory `out/`. */
-  const batch = (...words: string[]) =>
-    place.cli('batch', 'prompts.jsonl', '--out', 'out/', '--poll', '100ms', ...words);
+  const batch = (...words: string[]) => place.cli('batch', 'prompts.jsonl', '--out', 'out/', ...QUICK, ...words);
   return {
     /** Writes the prompts file. */
     prompts: (...rows: readonly (object | string)[]) =>
@@ -77,13 +88,7 @@ export function batchOn(place: CliOnSandbox) {
     /** Runs `batch --json`. Returns the rows in completion order, and the report. */
     batchJson: async (...words: string[]) => {
       const { code, stdout, stderr } = await batch('--json', ...words);
-      const documents =
-        stdout === ''
-          ? []
-          : stdout
-              .trim()
-              .split('\n')
-              .map((line) => JSON.parse(line));
+      const documents = (stdout.match(/.+/g) ?? []).map((line) => JSON.parse(line));
       const { report } = documents.at(-1) ?? {};
       return { code, stderr, report, rows: documents.filter(({ line }) => line !== undefined) };
     },

@@ -1,17 +1,15 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { dimensionsFor, renderMedia } from '../../src/sandbox/media/index.js';
 import { secondsOf } from '../support/mp4.js';
-import { cliOnSandbox } from './cli-on-sandbox.js';
+import { cliOnSandbox, QUICK } from './cli-on-sandbox.js';
 import { runCli } from './run-cli.js';
 
 const size = dimensionsFor({ kind: 'image' });
 const png = renderMedia({ kind: 'image', ...size, seed: 1, label: 'fox', prompt: 'a fox' });
 const mp4 = renderMedia({ kind: 'video', width: 320, height: 180, durationS: 1, seed: 1, label: 'clip', prompt: '' });
 const place = cliOnSandbox({ 'fox.png': png, 'clip.mp4': mp4 });
-const { sandbox, cli } = place;
-const QUICK = ['--poll', '100ms'];
+const { sandbox, cli, pathOf, createVideo } = place;
 const posts = (path: string) => sandbox.requests.filter((one) => one.method === 'POST' && one.path === path);
 const sent = (path: string) => JSON.parse(posts(path).at(-1)?.body ?? '{}');
 
@@ -20,7 +18,7 @@ describe('video', () => {
     const flags = '--model svc-video-pro --duration 5 --ratio 16:9 --image fox.png --out fox.mp4'.split(' ');
     const { code, stdout, stderr } = await cli('video', 'a fox at dawn', ...flags, ...QUICK);
     expect({ code, stderr }).toMatchObject({ code: 0 });
-    expect(secondsOf(readFileSync(join(place.folder, 'fox.mp4')))).toBe(5);
+    expect(secondsOf(readFileSync(pathOf('fox.mp4')))).toBe(5);
     expect(stdout).toMatch(/^job_\w+ {2}completed {2}svc-video-pro\n25 tokens charged\n.*fox\.mp4 {2}\d+\.\d\d MB\n$/);
     expect(stderr).toMatch(/Uploading fox\.png: 100% of [\d.]+ MB\nJob job_\w+ accepted, 25 tokens reserved\.\n/);
     expect(sent('/v1/videos')).toEqual({
@@ -86,7 +84,7 @@ describe('other commands', () => {
     const flags = '-m svc-image-pro -r 21:9 -i fox.png -o out.png'.split(' ');
     const { code } = await cli('image', 'a fox', ...flags, ...QUICK);
     expect(code).toBe(0);
-    expect(readFileSync(join(place.folder, 'out.png')).subarray(1, 4).toString()).toBe('PNG');
+    expect(readFileSync(pathOf('out.png')).subarray(1, 4).toString()).toBe('PNG');
     expect(sent('/v1/images')).toMatchObject({ ratio: '21:9', reference_upload_ids: [expect.any(String)] });
   });
 
@@ -101,7 +99,7 @@ describe('other commands', () => {
       edit_mode: 'restyle',
       source_video_upload_id: expect.stringMatching(/^upl_/),
     });
-    expect(existsSync(join(place.folder, 'snow.mp4'))).toBe(true);
+    expect(existsSync(pathOf('snow.mp4'))).toBe(true);
   });
 
   it('character registers, lists, gets, creates, and deletes', async () => {
@@ -109,8 +107,8 @@ describe('other commands', () => {
     const id = registered.character.character_id;
     expect((await cli('character', 'list')).stdout).toContain(id);
     expect(JSON.parse((await cli('character', 'get', id, '--json')).stdout).character.character_id).toBe(id);
-    const drawn = await cli('character', 'create', 'Mira', 'red hair, ink drawing', '-o', 'mira.png', ...QUICK);
-    expect(drawn.code).toBe(0);
+    const created = await cli('character', 'create', 'Mira', 'red hair, ink drawing', '-o', 'mira.png', ...QUICK);
+    expect(created.code).toBe(0);
     expect((await cli('character', 'delete', id)).stdout).toBe(`${id}  deleted\n`);
     expect((await cli('character', 'get', id)).code).toBe(2);
   });
@@ -125,29 +123,23 @@ describe('other commands', () => {
   });
 
   it("job, wait, and download accept another run's job", async () => {
-    const id = JSON.parse((await cli('video', 'a', '--no-wait', '--json')).stdout).job.id;
+    const id = await createVideo();
     expect((await cli('job', id)).stdout).toMatch(new RegExp(`^${id} {2}(processing|completed)`));
     const waited = await cli('wait', id, ...QUICK);
     expect(waited.stdout).toContain(`gen-client download ${id}\n`);
     expect((await cli('download', id)).code).toBe(0);
-    expect(secondsOf(readFileSync(join(place.folder, `${id}.mp4`)))).toBe(5);
+    expect(secondsOf(readFileSync(pathOf(`${id}.mp4`)))).toBe(5);
     expect((await cli('download', id, '--out', `${id}.mp4`, '--force')).code).toBe(0);
   });
 
   it('wait accepts several jobs, saves completed ones, and fails for others', async () => {
-    const start = async (prompt: string) =>
-      JSON.parse((await cli('video', prompt, '--no-wait', '--json')).stdout).job.id as string;
-    const ids = [await start('one'), await start('two [fail:generation_rejected]'), await start('three')];
-    mkdirSync(join(place.folder, 'all'));
+    const ids = [await createVideo(), await createVideo('an owl [fail:generation_rejected]'), await createVideo()];
+    mkdirSync(pathOf('all'));
     const { code, stdout } = await cli('wait', ...ids, '--out', 'all/', '--json', ...QUICK);
     expect(code).toBe(1);
-    const { jobs } = JSON.parse(stdout);
-    expect(jobs.map(({ job }: { job: { status: string } }) => job.status).sort()).toEqual([
-      'completed',
-      'completed',
-      'failed',
-    ]);
-    expect(readdirSync(join(place.folder, 'all')).sort()).toEqual([`${ids[0]}.mp4`, `${ids[2]}.mp4`].sort());
+    const statuses = JSON.parse(stdout).jobs.map(({ job }: { job: { status: string } }) => job.status);
+    expect(statuses.sort()).toEqual(['completed', 'completed', 'failed']);
+    expect(readdirSync(pathOf('all')).sort()).toEqual([`${ids[0]}.mp4`, `${ids[2]}.mp4`].sort());
   });
 
   it('models requires no key', async () => {

@@ -1,20 +1,19 @@
 import { readdirSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { cliOnSandbox } from './cli-on-sandbox.js';
+import { cliOnSandbox, QUICK } from './cli-on-sandbox.js';
 
 const place = cliOnSandbox();
 const { sandbox, cli, start } = place;
 
 it('Ctrl-C during a wait prints the command that continues, which works', async () => {
-  const run = start('video', 'a [slow:2s]', '--out', 'fox.mp4', '--poll', '100ms');
+  const run = start('video', 'a [slow:2s]', '--out', 'fox.mp4', ...QUICK);
   await run.shows('processing');
   run.interrupt();
   const { code, stdout, stderr } = await run.ended;
   expect({ code, stdout }).toEqual({ code: 130, stdout: '' });
   const [, words = ''] = /Interrupted\. Job job_\w+ continues\. .* with: gen-client (.*)\n$/.exec(stderr) ?? [];
   expect(words).toMatch(/^wait job_\w+ --out fox\.mp4$/);
-  expect((await cli(...words.split(' '), '--poll', '100ms')).code).toBe(0);
+  expect((await cli(...words.split(' '), ...QUICK)).code).toBe(0);
   expect(readdirSync(place.folder)).toEqual(['fox.mp4']);
   expect(sandbox.jobs).toHaveLength(1);
 });
@@ -22,7 +21,7 @@ it('Ctrl-C during a wait prints the command that continues, which works', async 
 it('Ctrl-C before the response prints the key with which the same command pays once', async () => {
   sandbox.faults.add({ match: { path: '/v1/videos' }, commitThenDrop: true });
   sandbox.faults.add({ match: { path: '/v1/videos' }, latencyMs: 60_000, times: 9 });
-  const run = start('video', 'a', '--poll', '100ms');
+  const run = start('video', 'a', ...QUICK);
   // The service drops the first response after the commit, and the second attempt hangs.
   await expect.poll(() => sandbox.requests.length, { timeout: 10_000 }).toBe(2);
   run.interrupt();
@@ -30,32 +29,27 @@ it('Ctrl-C before the response prints the key with which the same command pays o
   expect(code).toBe(130);
   const [, key = ''] = /--idempotency-key ([\w-]+)/.exec(stderr) ?? [];
   sandbox.faults.clear();
-  expect((await cli('video', 'a', '--idempotency-key', key, '--poll', '100ms')).code).toBe(0);
+  expect((await cli('video', 'a', '--idempotency-key', key, ...QUICK)).code).toBe(0);
   expect(sandbox.jobs).toHaveLength(1);
 });
 
 it('Ctrl-C during an upload reports that nothing was created', async () => {
   sandbox.faults.add({ match: { method: 'POST', path: '/v1/uploads' }, latencyMs: 60_000 });
-  writeFileSync(join(place.folder, 'fox.png'), Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex'));
+  writeFileSync(place.pathOf('fox.png'), Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex'));
   const run = start('video', 'a', '--image', 'fox.png');
   await expect.poll(() => sandbox.requests.length, { timeout: 10_000 }).toBe(1);
   run.interrupt();
-  const { code, stderr } = await run.ended;
-  expect({ code, stderr }).toEqual({
-    code: 130,
-    stderr: expect.stringMatching(/Interrupted\. Nothing was created\.\n$/),
-  });
+  const stderr = expect.stringMatching(/Interrupted\. Nothing was created\.\n$/);
+  expect(await run.ended).toMatchObject({ code: 130, stderr });
   expect(sandbox.jobs).toEqual([]);
 });
 
 it('Ctrl-C with --json prints one JSON document with the command that continues', async () => {
-  const run = start('video', 'a [slow:60s]', '--json', '--poll', '100ms');
+  const run = start('video', 'a [slow:60s]', '--json', ...QUICK);
   await expect.poll(() => sandbox.requests.some(({ method }) => method === 'GET'), { timeout: 10_000 }).toBe(true);
   run.interrupt();
   const { code, stdout, stderr } = await run.ended;
   expect({ code, stderr }).toEqual({ code: 130, stderr: '' });
-  expect(JSON.parse(stdout).error).toMatchObject({
-    name: 'Interrupted',
-    message: expect.stringContaining('gen-client wait'),
-  });
+  const message = expect.stringContaining('gen-client wait');
+  expect(JSON.parse(stdout).error).toMatchObject({ name: 'Interrupted', message });
 });

@@ -1,17 +1,18 @@
 import { readdirSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { fileStore } from '../../src/adapters/node/index.js';
 import type { ClientOptions } from '../../src/client/client-options.js';
-import { cliOnSandbox } from './cli-on-sandbox.js';
+import { cliOnSandbox, QUICK } from './cli-on-sandbox.js';
 import { runCli } from './run-cli.js';
 
 const place = cliOnSandbox();
-const { sandbox, cli } = place;
-const QUICK = ['--poll', '100ms'];
+const { sandbox, cli, pathOf } = place;
+const NOTHING = { code: 0, stdout: 'Nothing to resume.\n' };
+const unfinished = async () => JSON.parse((await cli('jobs', 'gen.store', '--json')).stdout).jobs;
+
 /** Runs a program that crashes: one create without a response, one running job, and one that fails. */
 async function crash(account?: string): Promise<void> {
-  const store = fileStore(join(place.folder, 'gen.store'));
+  const store = fileStore(pathOf('gen.store'));
   const create = account === undefined ? place.options.createClient : sandbox.client;
   const client = create({ apiKey: sandbox.apiKey, store, account, maxRetries: 0 });
   sandbox.faults.add({ match: { path: '/v1/images' }, commitThenDrop: true });
@@ -21,17 +22,15 @@ async function crash(account?: string): Promise<void> {
   await store.close();
 }
 
-describe('jobs', () => {
-  it('lists unfinished creates, without a key or a service', async () => {
-    await crash();
-    const { code, stdout } = await runCli(['jobs', 'gen.store'], { env: {}, cwd: place.folder });
-    expect(code).toBe(0);
-    expect(stdout).toMatch(
-      /^\S+Z {2}lost {6}images {2}[\w-]+ {2}user-7 {2}a fox\n\S+Z {2}accepted {2}videos {2}job_\w+ {2}a hare\n/,
-    );
-    const { jobs } = JSON.parse((await cli('jobs', 'gen.store', '--json')).stdout);
-    expect(jobs.map(({ phase }: { phase: string }) => phase)).toEqual(['lost', 'accepted', 'accepted']);
-  });
+it('jobs lists unfinished creates, without a key or a service', async () => {
+  await crash();
+  const { code, stdout } = await runCli(['jobs', 'gen.store'], { env: {}, cwd: place.folder });
+  expect(code).toBe(0);
+  expect(stdout).toMatch(
+    /^\S+Z {2}lost {6}images {2}[\w-]+ {2}user-7 {2}a fox\n\S+Z {2}accepted {2}videos {2}job_\w+ {2}a hare\n/,
+  );
+  const phases = (await unfinished()).map(({ phase }: { phase: string }) => phase);
+  expect(phases).toEqual(['lost', 'accepted', 'accepted']);
 });
 
 describe('resume', () => {
@@ -39,37 +38,31 @@ describe('resume', () => {
     await crash();
     const { code, stdout } = await cli('resume', 'gen.store', '--out', 'out/', '--json', ...QUICK);
     expect(code).toBe(1);
-    const { jobs } = JSON.parse(stdout);
-    expect(jobs).toHaveLength(3);
+    expect(JSON.parse(stdout).jobs).toHaveLength(3);
     expect(sandbox.jobs).toHaveLength(3);
-    expect(readdirSync(join(place.folder, 'out'))).toHaveLength(2);
-    expect(await cli('resume', 'gen.store', '--out', 'out/')).toMatchObject({
-      code: 0,
-      stdout: 'Nothing to resume.\n',
-    });
-    expect(JSON.parse((await cli('jobs', 'gen.store', '--json')).stdout)).toEqual({ jobs: [] });
+    expect(readdirSync(pathOf('out'))).toHaveLength(2);
+    expect(await cli('resume', 'gen.store', '--out', 'out/')).toMatchObject(NOTHING);
+    expect(await unfinished()).toEqual([]);
   });
-});
 
-describe('resume of a program with the account option', () => {
-  it('requires --account', async () => {
+  it('requires --account for a program with the account option', async () => {
     await crash('shop');
     // Unlike the fixture's clients, which have their own account, this uses the default one like `gen-client`.
     const options = { ...place.options, createClient: (all: ClientOptions) => sandbox.client(all) };
     const resume = (...words: string[]) =>
       runCli(['resume', 'gen.store', '--out', 'out/', ...QUICK, ...words], options);
-    expect(await resume()).toMatchObject({ code: 0, stdout: 'Nothing to resume.\n' });
-    expect(await resume('--account', 'blog')).toMatchObject({ code: 0, stdout: 'Nothing to resume.\n' });
+    expect(await resume()).toMatchObject(NOTHING);
+    expect(await resume('--account', 'blog')).toMatchObject(NOTHING);
     expect(sandbox.jobs).toHaveLength(3);
     expect((await resume('--account', 'shop')).stdout).toMatch(/job_\w+ {2}completed/);
-    expect(readdirSync(join(place.folder, 'out'))).toHaveLength(2);
-    expect(JSON.parse((await cli('jobs', 'gen.store', '--json')).stdout)).toEqual({ jobs: [] });
+    expect(readdirSync(pathOf('out'))).toHaveLength(2);
+    expect(await unfinished()).toEqual([]);
   });
 });
 
 describe.each(['jobs', 'resume'])('%s', (command) => {
   it("fails with a usage error for a file that is missing or isn't a store", async () => {
-    writeFileSync(join(place.folder, 'notes.txt'), 'milk\n');
+    writeFileSync(pathOf('notes.txt'), 'milk\n');
     for (const file of ['none.store', 'notes.txt', '.']) {
       const { code, stderr } = await cli(command, file);
       expect({ file, code, stderr }).toMatchObject({ code: 2, stderr: expect.stringContaining(file) });

@@ -1,15 +1,13 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { stripVTControlCharacters } from 'node:util';
 import { expect, it, vi } from 'vitest';
 import { createTerminal } from '../../src/cli/terminal.js';
-import { cliOnSandbox } from './cli-on-sandbox.js';
+import { cliOnSandbox, QUICK } from './cli-on-sandbox.js';
 import { runCli } from './run-cli.js';
 
 const place = cliOnSandbox();
-const { sandbox } = place;
-const QUICK = ['--poll', '100ms'];
+const { sandbox, pathOf } = place;
 const onTerminal = (words: readonly string[], env: Record<string, string> = {}) =>
   runCli(words, { ...place.options, env: { ...place.env, ...env }, isTerminal: true });
 /** Starts an escape sequence that erases a line or moves the cursor. */
@@ -19,16 +17,16 @@ it('a job has one terminal line with its status, elapsed time, and remaining tim
   const { code, stdout, stderr } = await onTerminal(['video', 'a fox', '--out', 'a.mp4', ...QUICK]);
   expect(code).toBe(0);
   expect(stderr).toContain(MOVES);
-  const shown = stripVTControlCharacters(stderr);
-  expect(shown).toMatch(/job_\w+ {2}processing {2}0:00 elapsed/);
-  expect(shown).toMatch(/Saving job_\w+ {2}█+ {2}100% of [\d.]+ MB/);
+  const text = stripVTControlCharacters(stderr);
+  expect(text).toMatch(/job_\w+ {2}processing {2}0:00 elapsed/);
+  expect(text).toMatch(/Saving job_\w+ {2}█+ {2}100% of [\d.]+ MB/);
   const { stdout: plain } = await runCli(['job', sandbox.jobs[0]?.id ?? ''], place.options);
   expect(stdout.split('\n')[0]).toBe(plain.split('\n')[0]);
   expect(stdout).not.toContain(MOVES);
 });
 
 it('the line includes the remaining time if an earlier command completed such a job', async () => {
-  const env = { XDG_CACHE_HOME: join(place.folder, 'cache') };
+  const env = { XDG_CACHE_HOME: pathOf('cache') };
   /** Returns the line on acceptance, when this process's client knows no duration. */
   const accepted = async (...words: string[]) => {
     // Slower than the first poll, even on a busy machine.
@@ -38,7 +36,7 @@ it('the line includes the remaining time if an earlier command completed such a 
   expect(await accepted()).toMatch(/processing {2}0:00 elapsed$/);
   expect(await accepted()).toMatch(/processing {2}0:00 elapsed, about 0:0\d left$/);
   expect(await accepted('--model', 'svc-image-pro')).toMatch(/elapsed$/);
-  const file = join(place.folder, 'cache', 'gen-client', 'durations.json');
+  const file = pathOf('cache/gen-client/durations.json');
   for (const damaged of ['{"', 'null', '{"a":["b"]}']) {
     writeFileSync(file, damaged);
     await accepted();
@@ -47,7 +45,7 @@ it('the line includes the remaining time if an earlier command completed such a 
 });
 
 it('no duration is stored without a terminal or a cache directory', async () => {
-  const env = { ...place.env, XDG_CACHE_HOME: join(place.folder, 'cache') };
+  const env = { ...place.env, XDG_CACHE_HOME: pathOf('cache') };
   expect((await runCli(['video', 'a fox', ...QUICK], { ...place.options, env })).code).toBe(0);
   expect((await onTerminal(['video', 'a fox', ...QUICK])).code).toBe(0);
   expect(readdirSync(place.folder)).toEqual([]);
@@ -70,18 +68,18 @@ it('the times advance between updates', () => {
 it('a batch has one progress bar below its finished rows', async () => {
   const rows = Array.from({ length: 4 }, (_, at) => ({ call: 'images', model: 'svc-image-fast', prompt: `fox ${at}` }));
   const failing = { ...rows[0], prompt: 'a fox [fail:generation_failed]' };
-  writeFileSync(join(place.folder, 'p.jsonl'), [...rows, failing].map((row) => JSON.stringify(row)).join('\n'));
+  writeFileSync(pathOf('p.jsonl'), [...rows, failing].map((row) => JSON.stringify(row)).join('\n'));
   const { code, stdout, stderr } = await onTerminal(['batch', 'p.jsonl', '--out', 'out/', ...QUICK]);
   expect(code).toBe(1);
-  const shown = stripVTControlCharacters(stderr);
-  expect(shown).toMatch(/Batch {2}░{20} {2}0 of 5 done, 0 failed, 0 tokens {2}0:00 elapsed/);
-  expect(shown).toMatch(/Batch {2}█{20} {2}5 of 5 done, 1 failed, 8 tokens/);
+  const text = stripVTControlCharacters(stderr);
+  expect(text).toMatch(/Batch {2}░{20} {2}0 of 5 done, 0 failed, 0 tokens {2}0:00 elapsed/);
+  expect(text).toMatch(/Batch {2}█{20} {2}5 of 5 done, 1 failed, 8 tokens/);
   expect(stdout.split('\n').filter((line) => line.startsWith('line '))).toHaveLength(5);
 });
 
 it('the rows of a batch are aligned on a terminal only', async () => {
   const rows = Array.from({ length: 10 }, (_, at) => ({ call: 'images', prompt: `fox ${at}` }));
-  writeFileSync(join(place.folder, 'p.jsonl'), rows.map((row) => JSON.stringify(row)).join('\n'));
+  writeFileSync(pathOf('p.jsonl'), rows.map((row) => JSON.stringify(row)).join('\n'));
   const words = ['batch', 'p.jsonl', '--out', 'out/', ...QUICK];
   const numbered = ({ stdout }: { stdout: string }) => stdout.match(/^line 1?[09] +(?=completed)/gm)?.sort();
   expect(numbered(await onTerminal(words))).toEqual(['line 10  ', 'line 9   ']);

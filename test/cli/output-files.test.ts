@@ -1,16 +1,11 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { secondsOf } from '../support/mp4.js';
-import { cliOnSandbox } from './cli-on-sandbox.js';
+import { cliOnSandbox, QUICK } from './cli-on-sandbox.js';
 
 const place = cliOnSandbox({ 'plain.txt': 'a file', 'fox.png': 'png' });
-const { sandbox, cli, start } = place;
-const QUICK = ['--poll', '100ms'];
-const inFolder = (name: string) => join(place.folder, name);
-const createJob = async (prompt = 'a fox') =>
-  JSON.parse((await cli('video', prompt, '--no-wait', '--json')).stdout).job.id as string;
+const { sandbox, cli, start, pathOf, createVideo } = place;
 
 describe("an output path that can't store the file is rejected before anything is paid", () => {
   it.each([
@@ -24,7 +19,7 @@ describe("an output path that can't store the file is rejected before anything i
     [['--out', '-', '--json'], '--out - and --json both write to stdout. Leave one out.'],
     [['--idempotency-key', ''], 'Pass 1 to 255 printable ASCII characters.'],
   ])('%j: %s', async (words, message) => {
-    execFileSync('mkfifo', [inFolder('pipe')]);
+    execFileSync('mkfifo', [pathOf('pipe')]);
     const { code, stdout, stderr } = await cli('video', 'a fox', ...words);
     expect(code).toBe(2);
     expect(stdout + stderr).toContain(message);
@@ -38,18 +33,15 @@ describe("an output path that can't store the file is rejected before anything i
   });
 });
 
-describe('--out dir/', () => {
-  it('creates the directory', async () => {
-    const { code, stdout } = await cli('image', 'a fox', '--out', 'new/deep/', ...QUICK);
-    expect({ code, stdout }).toMatchObject({ code: 0, stdout: expect.stringMatching(/new\/deep\/job_\w+\.png/) });
-    expect(readdirSync(inFolder('new/deep'))).toEqual([expect.stringMatching(/^job_\w+\.png$/)]);
-  });
+it('--out dir/ creates the directory', async () => {
+  const { code, stdout } = await cli('image', 'a fox', '--out', 'new/deep/', ...QUICK);
+  expect({ code, stdout }).toMatchObject({ code: 0, stdout: expect.stringMatching(/new\/deep\/job_\w+\.png/) });
+  expect(readdirSync(pathOf('new/deep'))).toEqual([expect.stringMatching(/^job_\w+\.png$/)]);
 });
 
 describe('--out -', () => {
   it('waits until the service publishes the file', async () => {
-    const rule = { match: { path: '/v1/jobs/*/output' }, status: 400, code: 'video_not_ready', times: 2 };
-    sandbox.faults.add(rule);
+    sandbox.faults.add({ match: { path: '/v1/jobs/*/output' }, status: 400, code: 'video_not_ready', times: 2 });
     const { code, bytes } = await start('video', 'a fox', '--out', '-', ...QUICK).ended;
     expect({ code, seconds: secondsOf(bytes) }).toEqual({ code: 0, seconds: 5 });
   });
@@ -58,23 +50,17 @@ describe('--out -', () => {
     const { code, bytes, stderr } = await start('video', 'a fox', '--out', '-', ...QUICK).ended;
     expect({ code, seconds: secondsOf(bytes) }).toEqual({ code: 0, seconds: 5 });
     expect(stderr).toMatch(/job_\w+ {2}completed {2}svc-video-fast\n15 tokens charged\n/);
-    expect(existsSync(inFolder('-'))).toBe(false);
+    expect(existsSync(pathOf('-'))).toBe(false);
     const [, id = ''] = /^(job_\w+) {2}completed/m.exec(stderr) ?? [];
-    for (const words of [
-      ['download', id],
-      ['wait', id],
-    ]) {
-      const again = await start(...words, '--out', '-').ended;
+    for (const command of ['download', 'wait']) {
+      const again = await start(command, id, '--out', '-').ended;
       expect(again.bytes.equals(bytes)).toBe(true);
     }
   });
 
   it('accepts only one job', async () => {
-    const { code, stderr } = await cli('wait', 'job_1', 'job_2', '--out', '-');
-    expect({ code, stderr }).toMatchObject({
-      code: 2,
-      stderr: expect.stringContaining('--out - supports only one job'),
-    });
+    const stderr = expect.stringContaining('--out - supports only one job');
+    expect(await cli('wait', 'job_1', 'job_2', '--out', '-')).toMatchObject({ code: 2, stderr });
   });
 });
 
@@ -84,12 +70,12 @@ describe('after the job is paid for, the command that downloads its file is prin
   it('if another file appears at the path during the wait', async () => {
     const run = start('video', 'a [slow:1s]', '--out', 'fox.mp4', ...QUICK);
     await run.shows('processing');
-    writeFileSync(inFolder('fox.mp4'), 'mine');
+    writeFileSync(pathOf('fox.mp4'), 'mine');
     const { code, stderr } = await run.ended;
     expect(code).toBe(2);
     expect(stderr).toContain('Pass --force to replace it.');
     expect((await cli(...commandIn(stderr))).code).toBe(0);
-    expect(readFileSync(inFolder('fox.mp4'), 'utf8')).toBe('mine');
+    expect(readFileSync(pathOf('fox.mp4'), 'utf8')).toBe('mine');
     expect(readdirSync(place.folder)).toContain(`${sandbox.jobs[0]?.id}.mp4`);
   });
 
@@ -97,13 +83,13 @@ describe('after the job is paid for, the command that downloads its file is prin
     sandbox.faults.add({ match: { path: '/v1/jobs/*/output' }, status: 403, code: 'scope_missing', times: 9 });
     const { code, stdout } = await cli('video', 'a fox', '--out', 'fox.mp4', '--json', ...QUICK);
     sandbox.faults.clear();
-    const seen = JSON.parse(stdout);
+    const result = JSON.parse(stdout);
     const id = sandbox.jobs[0]?.id;
     expect(code).toBe(3);
-    expect(seen).toMatchObject({ job: { id, status: 'completed' }, idempotencyKey: expect.any(String) });
-    expect(seen).toMatchObject({ error: { code: 'scope_missing' }, next: `gen-client download ${id} --out fox.mp4` });
-    expect((await cli(...seen.next.split(' ').slice(1))).code).toBe(0);
-    expect(secondsOf(readFileSync(inFolder('fox.mp4')))).toBe(5);
+    expect(result).toMatchObject({ job: { id, status: 'completed' }, idempotencyKey: expect.any(String) });
+    expect(result).toMatchObject({ error: { code: 'scope_missing' }, next: `gen-client download ${id} --out fox.mp4` });
+    expect((await cli(...result.next.split(' ').slice(1))).code).toBe(0);
+    expect(secondsOf(readFileSync(pathOf('fox.mp4')))).toBe(5);
   });
 
   it('or the command that continues the wait, if the wait failed', async () => {
@@ -115,8 +101,8 @@ describe('after the job is paid for, the command that downloads its file is prin
 });
 
 describe("a finished job's result survives another job's failure", () => {
-  it("in one JSON document with each one's code", async () => {
-    const id = await createJob();
+  it("in one JSON document with each job's error code", async () => {
+    const id = await createVideo();
     const { code, stdout } = await cli('wait', id, 'nope1', 'nope2', '--json', ...QUICK);
     const { jobs, error } = JSON.parse(stdout);
     expect(code).toBe(2);
@@ -128,23 +114,23 @@ describe("a finished job's result survives another job's failure", () => {
   });
 
   it("even if one file can't be saved", async () => {
-    const ids = [await createJob(), await createJob()];
+    const ids = [await createVideo(), await createVideo()];
     sandbox.faults.add({ match: { path: `/v1/jobs/${ids[0]}/output` }, status: 403, code: 'scope_missing', times: 9 });
     const { code, stdout, stderr } = await cli('wait', ...ids, '--out', 'all/', ...QUICK);
     expect(code).toBe(3);
-    expect(readdirSync(inFolder('all'))).toEqual([`${ids[1]}.mp4`]);
+    expect(readdirSync(pathOf('all'))).toEqual([`${ids[1]}.mp4`]);
     expect(stdout).toContain(`${ids[0]}  completed`);
     expect(stderr).toContain(`gen-client download ${ids[0]} --out all/`);
   });
 
   it('even after Ctrl-C', async () => {
-    const [done, slow] = [await createJob(), await createJob('a [slow:60s]')];
-    const run = start('wait', done, slow, '--json', ...QUICK);
+    const [finished, slow] = [await createVideo(), await createVideo('a [slow:60s]')];
+    const run = start('wait', finished, slow, '--json', ...QUICK);
     await expect.poll(() => sandbox.requests.filter(({ path }) => path.endsWith(slow)).length).toBeGreaterThan(2);
     run.interrupt();
     const { code, stdout } = await run.ended;
     expect(code).toBe(130);
-    expect(JSON.parse(stdout).jobs).toEqual([{ id: done, job: expect.objectContaining({ status: 'completed' }) }]);
+    expect(JSON.parse(stdout).jobs).toEqual([{ id: finished, job: expect.objectContaining({ status: 'completed' }) }]);
   });
 });
 
@@ -162,31 +148,28 @@ describe('a repeated command', () => {
     expect(sandbox.jobs).toHaveLength(1);
   });
 
-  it('without a key is rejected before it pays if the file exists', async () => {
+  it('without a key is rejected before anything is paid if the file exists', async () => {
     await cli('video', 'a fox', '--out', 'fox.mp4', ...QUICK);
-    const before = readFileSync(inFolder('fox.mp4'));
-    const paid = sandbox.requests.length;
-    const { code, stderr } = await cli('video', 'a fox', '--out', 'fox.mp4', ...QUICK);
-    expect({ code, stderr }).toEqual({
-      code: 2,
-      stderr: 'Error: --out: "fox.mp4" already exists. Pass --force to replace it.\n',
-    });
-    expect(sandbox.requests.slice(paid)).toEqual([]);
-    expect(readFileSync(inFolder('fox.mp4')).equals(before)).toBe(true);
+    const before = readFileSync(pathOf('fox.mp4'));
+    const requests = sandbox.requests.length;
+    const stderr = 'Error: --out: "fox.mp4" already exists. Pass --force to replace it.\n';
+    expect(await cli('video', 'a fox', '--out', 'fox.mp4', ...QUICK)).toMatchObject({ code: 2, stderr });
+    expect(sandbox.requests).toHaveLength(requests);
+    expect(readFileSync(pathOf('fox.mp4')).equals(before)).toBe(true);
   });
 
   it("doesn't mistake another job's file of the same size for its own", async () => {
     await cli('video', 'a fox', '--idempotency-key', 'no-file', '--no-wait', ...QUICK);
     await cli('video', 'a fox', '--out', 'fox.mp4', ...QUICK);
-    const before = readFileSync(inFolder('fox.mp4'));
+    const before = readFileSync(pathOf('fox.mp4'));
     const { code, stderr } = await cli('video', 'a fox', '--idempotency-key', 'no-file', '--out', 'fox.mp4', ...QUICK);
     expect({ code, stderr }).toMatchObject({ code: 2, stderr: expect.stringContaining('Pass --force') });
-    expect(readFileSync(inFolder('fox.mp4')).equals(before)).toBe(true);
+    expect(readFileSync(pathOf('fox.mp4')).equals(before)).toBe(true);
     expect(sandbox.jobs).toHaveLength(2);
   });
 
   it('succeeds for download and wait, too', async () => {
-    const id = await createJob();
+    const id = await createVideo();
     await cli('wait', id, '--out', '.', ...QUICK);
     for (const words of [
       ['download', id],

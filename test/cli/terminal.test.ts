@@ -1,3 +1,4 @@
+// Real processes: closed pipes, signals, and exit codes.
 import { execFile } from 'node:child_process';
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -6,8 +7,6 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createSandbox, type Listening } from '../../src/sandbox/index.js';
 import { BIN, buildBin, spawnCli } from './spawn-cli.js';
-
-// Real processes: closed pipes, signals, and exit codes.
 
 const sandbox = createSandbox({ jobDurationMs: 150 });
 let server: Listening | undefined;
@@ -23,22 +22,16 @@ beforeEach(() => {
   return () => rmSync(folder, { recursive: true, force: true });
 });
 const env = () => ({ GEN_API_KEY: sandbox.apiKey, GEN_BASE_URL: server?.url ?? '', PATH: process.env.PATH ?? '' });
-const shell = (line: string) =>
-  promisify(execFile)(
-    'bash',
-    ['--norc', '-o', 'pipefail', '-c', line.replace('gen-client', `"${process.execPath}" "${BIN}"`)],
-    {
-      env: env(),
-      cwd: folder,
-    },
-  );
+const shell = (line: string) => {
+  const command = line.replace('gen-client', `"${process.execPath}" "${BIN}"`);
+  return promisify(execFile)('bash', ['--norc', '-o', 'pipefail', '-c', command], { env: env(), cwd: folder });
+};
 const saved = () => readdirSync(folder, { recursive: true }).filter((name) => /\.(mp4|png)$/.test(String(name)));
 
 describe('a reader that exits early stops no paid work', () => {
   it('if it reads stdout while a file streams', async () => {
-    expect((await shell('gen-client video "a fox" --poll 100ms --out - 2>/dev/null | head -c 1')).stdout).toHaveLength(
-      1,
-    );
+    const { stdout } = await shell('gen-client video "a fox" --poll 100ms --out - 2>/dev/null | head -c 1');
+    expect(stdout).toHaveLength(1);
     expect(sandbox.jobs).toHaveLength(1);
   });
 
@@ -60,13 +53,8 @@ it.skipIf(process.platform !== 'linux')(
   async () => {
     const { stdout } = await shell('gen-client video "a fox" --poll 100ms --out a.mp4 2>/dev/full');
     expect({ stdout, saved: saved() }).toEqual({ stdout: expect.stringContaining('a.mp4'), saved: ['a.mp4'] });
-    const failed = await shell('gen-client models >/dev/full').catch(
-      (error: { code: number; stderr: string }) => error,
-    );
-    expect(failed).toMatchObject({
-      code: 1,
-      stderr: expect.stringMatching(/^Error: stdout cannot be written: ENOSPC[^\n]*\n$/),
-    });
+    const stderr = expect.stringMatching(/^Error: stdout cannot be written: ENOSPC[^\n]*\n$/);
+    await expect(shell('gen-client models >/dev/full')).rejects.toMatchObject({ code: 1, stderr });
   },
 );
 
