@@ -7,11 +7,11 @@ import { startFastTime } from '../support/fast-time.js';
 import { batchOn, cliOnSandbox, QUICK } from './cli-on-sandbox.js';
 import { runCli } from './run-cli.js';
 
-const place = cliOnSandbox();
-const { sandbox, pathOf } = place;
+const fixture = cliOnSandbox();
+const { sandbox, pathOf } = fixture;
 const WORDS = ['batch', 'prompts.jsonl', '--out', 'out/', ...QUICK];
 const IMAGE = { call: 'images', model: 'svc-image-fast' };
-const { prompts, batch: run, batchJson: batch } = batchOn(place);
+const { prompts, batch: run, batchJson: batch } = batchOn(fixture);
 /** Writes rows with different prompts. */
 const foxes = (count: number, row: object) =>
   prompts(...Array.from({ length: count }, (_, at) => ({ ...row, prompt: `fox ${at}` })));
@@ -54,7 +54,7 @@ describe("a 403 response to a file's PUT", () => {
     };
     const createClient = (options: ClientOptions) => sandbox.client({ fetch, ...options });
     const words = [...WORDS, '--json', '--concurrency', '1'];
-    const { code, stdout } = await runCli(words, { ...place.options, createClient });
+    const { code, stdout } = await runCli(words, { ...fixture.options, createClient });
     const { report } = JSON.parse(stdout.trim().split('\n').at(-1) ?? '');
     expect({ code, ...report }).toMatchObject({ code: 0, completed: 5, failed: 0, notStarted: 0 });
     expect(rejections).toBeLessThan(0);
@@ -152,7 +152,7 @@ describe("a row's name", () => {
     expect(readdirSync(pathOf('out')).sort()).toEqual(['FOX.jpg', 'fox.png', 'prompts.store']);
   });
 
-  it('is still taken after the prompt has changed, because the file belongs to the earlier job', async () => {
+  it("is rejected after the prompt has changed, because the file is the earlier job's", async () => {
     prompts({ ...row, prompt: 'a fox' });
     await batch();
     const first = readFileSync(pathOf('out/fox.png'));
@@ -191,7 +191,7 @@ it('an idempotency_key that another run used with a different prompt is rejected
   // Another process doesn't remember the key.
   const createClient: CliHost['createClient'] = (options) => sandbox.client(options);
   const message = 'line 1: idempotency_key "order-1" was already used with different params. Use a new key.';
-  const { code, stderr } = await runCli(WORDS, { ...place.options, createClient });
+  const { code, stderr } = await runCli(WORDS, { ...fixture.options, createClient });
   expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining(message) });
   expect(sandbox.requests).toHaveLength(seen);
 });
@@ -202,8 +202,8 @@ it("a file that can't be saved is reported separately from failed jobs, with the
     if (phase === 'final') mkdirSync(pathOf('out/fox-0.png'), { recursive: true });
   };
   const createClient: CliHost['createClient'] = (options) =>
-    place.options.createClient({ ...options, hooks: { ...options.hooks, onJob } });
-  const { code, stdout, stderr } = await runCli([...WORDS, '--concurrency', '1'], { ...place.options, createClient });
+    fixture.options.createClient({ ...options, hooks: { ...options.hooks, onJob } });
+  const { code, stdout, stderr } = await runCli([...WORDS, '--concurrency', '1'], { ...fixture.options, createClient });
   expect(code).toBe(1);
   expect(stdout).toMatch(/line 1 {2}fox-0 {2}not saved .* Continue with: gen-client download job_\w+ --out out\//);
   expect(stdout).toContain('8 rows: 7 completed, 0 failed, 1 not saved, 0 not started.');
@@ -238,8 +238,8 @@ describe('a stopped batch', () => {
     // Three creates are sent, and the others queue.
     const limits = { 'videos.create': { limit: 3, windowMs: 600_000 } };
     const limited = (more: object) => {
-      const createClient: CliHost['createClient'] = (options) => place.options.createClient({ ...options, ...more });
-      return runCli(WORDS, { ...place.options, createClient });
+      const createClient: CliHost['createClient'] = (options) => fixture.options.createClient({ ...options, ...more });
+      return runCli(WORDS, { ...fixture.options, createClient });
     };
     const write = fillDisk();
     const { code, stdout, stderr } = await limited({ limits });

@@ -32,32 +32,27 @@ const BAD_KEY = 'idempotency_key must be a string of 1 to 255 printable ASCII ch
 const NO_URL = 'is a URL. Pass it in the field for URLs.';
 const NO_FILE = 'Pass a file path, a URL, or an upload ID. Paths are relative to the prompts file.';
 
+/** Returns rows of a table of invalid rows: one for each value of the field. */
+const rowsWith = (field: string, values: readonly unknown[], problem: string) =>
+  values.map((value): [unknown, string] => [{ prompt: 'a', [field]: value }, problem]);
+
 describe('an invalid row', () => {
   it.each<[unknown, string]>([
-    ...[7, '', '.a', 'a b', 'a/b', 'NUL', 'com1.x', 'x'.repeat(101)].map((id): [unknown, string] => [
-      { id, prompt: 'a' },
-      BAD_ID,
-    ]),
-    ...['', 7, null].map((label): [unknown, string] => [{ label, prompt: 'a' }, 'label must be a non-empty string.']),
-    ...['songs', 'constructor', 7].map((call): [unknown, string] => [{ call, prompt: 'a' }, NO_CALL]),
+    ...rowsWith('id', [7, '', '.a', 'a b', 'a/b', 'NUL', 'com1.x', 'x'.repeat(101)], BAD_ID),
+    ...rowsWith('label', ['', 7, null], 'label must be a non-empty string.'),
+    ...rowsWith('call', ['songs', 'constructor', 7], NO_CALL),
+    ...rowsWith('idempotency_key', [4711, null, ''], BAD_KEY),
+    ...rowsWith('first_frame_upload_id', ['HTTPS://x.test/a.png'], `"HTTPS://x.test/a.png" ${NO_URL}`),
+    ...rowsWith('first_frame_upload_id', ['shots/none'], `"shots/none" does not exist. ${NO_FILE}`),
+    ...rowsWith('first_frame_upload_id', ['shots\\none'], 'does not exist'),
+    ...rowsWith('first_frame_upload_id', ['./'], '"./" is not a file'),
     [{ call: 'vidoes', prompt: 'a' }, 'call "vidoes" does not exist. Did you mean "videos"?'],
     [{ params: { prompt: 'a' }, lable: 'x' }, 'a row has no field "lable". Did you mean "label"?'],
-    ...[4711, null, ''].map((key): [unknown, string] => [{ idempotency_key: key, prompt: 'a' }, BAD_KEY]),
     [{ params: { idempotency_key: 4711, prompt: 'a' } }, BAD_KEY],
     [{ params: ['a fox'] }, 'params must be an object'],
     [7, 'not a JSON object'],
-    [
-      { prompt: 'a', first_frame_upload_id: 'HTTPS://x.test/a.png' },
-      `first_frame_upload_id: "HTTPS://x.test/a.png" ${NO_URL}`,
-    ],
     [{ prompt: 'a', reference_image_upload_ids: ['upload_1', 'http://x.test/a.png'] }, NO_URL],
-    [
-      { prompt: 'a', first_frame_upload_id: 'shots/none' },
-      `first_frame_upload_id: "shots/none" does not exist. ${NO_FILE}`,
-    ],
-    [{ prompt: 'a', first_frame_upload_id: 'shots\\none' }, 'does not exist'],
     [{ prompt: 'a', reference_image_upload_ids: ['none.png'] }, '"none.png" does not exist'],
-    [{ prompt: 'a', first_frame_upload_id: './' }, '"./" is not a file'],
     [{ prompt: 'a', n: 4 }, 'videos.create: Unknown parameter "n". Create one job for each output.'],
     [{ prompt: 'a', extraBody: { duration: 4 } }, 'duration: is a documented field. Pass it'],
     [{ prompt: 'a', extraBody: 4 }, 'extraBody must be an object.'],

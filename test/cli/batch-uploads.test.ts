@@ -5,9 +5,9 @@ import { dimensionsFor, renderMedia } from '../../src/sandbox/media/index.js';
 import { batchOn, cliOnSandbox, QUICK } from './cli-on-sandbox.js';
 
 const image = { kind: 'image', ...dimensionsFor({ kind: 'image' }), seed: 1, label: 'fox', prompt: 'a fox' } as const;
-const place = cliOnSandbox({ 'fox.png': renderMedia(image) });
-const { sandbox, cli, start, pathOf } = place;
-const { prompts } = batchOn(place);
+const fixture = cliOnSandbox({ 'fox.png': renderMedia(image) });
+const { sandbox, cli, start, pathOf } = fixture;
+const { prompts } = batchOn(fixture);
 const WORDS = ['batch', 'prompts.jsonl', ...QUICK, '--out'];
 const created = (path: string) => sandbox.requests.filter((it) => it.method === 'POST' && it.path === path);
 

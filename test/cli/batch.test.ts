@@ -5,11 +5,11 @@ import { batchOn, cliOnSandbox, QUICK } from './cli-on-sandbox.js';
 import { runCli } from './run-cli.js';
 
 const png = renderMedia({ kind: 'image', ...dimensionsFor({ kind: 'image' }), seed: 1, label: 'fox', prompt: '' });
-const place = cliOnSandbox({ 'fox.png': png });
-const { sandbox, cli, start, pathOf } = place;
+const fixture = cliOnSandbox({ 'fox.png': png });
+const { sandbox, cli, start, pathOf } = fixture;
 const WORDS = ['batch', 'prompts.jsonl', '--out', 'out/', ...QUICK];
 const IMAGE = { call: 'images', params: { prompt: 'a fox', model: 'svc-image-fast' } };
-const { prompts, batch, batchJson, media } = batchOn(place);
+const { prompts, batch, batchJson, media } = batchOn(fixture);
 const posts = (path: RegExp) => sandbox.requests.filter((one) => one.method === 'POST' && path.test(one.path));
 
 describe('a batch', () => {
@@ -97,7 +97,7 @@ describe('a usage error is reported before anything is sent', () => {
     prompts(IMAGE);
     const env = { GEN_API_KEY: sandbox.apiKey };
     const stderr = expect.stringMatching(/^Error: baseUrl is missing\./);
-    expect(await runCli(WORDS, { ...place.options, env })).toMatchObject({ code: 2, stderr });
+    expect(await runCli(WORDS, { ...fixture.options, env })).toMatchObject({ code: 2, stderr });
   });
 
   it.each([
@@ -115,7 +115,7 @@ describe('a usage error is reported before anything is sent', () => {
 describe('standard input', () => {
   const row = JSON.stringify(IMAGE);
   const batchOf = (path: string, input: string, ...words: string[]) =>
-    runCli(['batch', path, '--out', 'out/', ...QUICK, ...words], { ...place.options, input });
+    runCli(['batch', path, '--out', 'out/', ...QUICK, ...words], { ...fixture.options, input });
 
   it('is read for "-" with a name that identifies its rows in the next run', async () => {
     expect((await batchOf('-', row, '--name', 'foxes')).code).toBe(0);

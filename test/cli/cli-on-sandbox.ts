@@ -53,7 +53,7 @@ export function cliOnSandbox(files: Readonly<Record<string, string | Uint8Array>
     GEN_BASE_URL: sandbox.baseUrl,
     GEN_WEBHOOK_SECRET: sandbox.webhookSecret,
   };
-  const place = {
+  const fixture = {
     sandbox,
     env,
     get folder() {
@@ -62,26 +62,26 @@ export function cliOnSandbox(files: Readonly<Record<string, string | Uint8Array>
     get options() {
       return { env, cwd: folder, createClient: clientOf(sandbox, `test ${tests}`) };
     },
-    cli: (...words: string[]): Promise<Outcome> => runCli(words, place.options),
-    start: (...words: string[]): Running => startCli(words, place.options),
+    cli: (...words: string[]): Promise<Outcome> => runCli(words, fixture.options),
+    start: (...words: string[]): Running => startCli(words, fixture.options),
     pathOf: (name: string) => join(folder, name),
     async createVideo(prompt = 'a fox'): Promise<string> {
-      const { stdout } = await place.cli('video', prompt, '--no-wait', '--json');
+      const { stdout } = await fixture.cli('video', prompt, '--no-wait', '--json');
       return JSON.parse(stdout).job.id;
     },
   };
-  return place;
+  return fixture;
 }
 
 /** Helpers for `batch` with the folder's prompts file. */
-export function batchOn(place: CliOnSandbox) {
+export function batchOn(fixture: CliOnSandbox) {
   /** Runs `batch` with the output directory `out/`. */
-  const batch = (...words: string[]) => place.cli('batch', 'prompts.jsonl', '--out', 'out/', ...QUICK, ...words);
+  const batch = (...words: string[]) => fixture.cli('batch', 'prompts.jsonl', '--out', 'out/', ...QUICK, ...words);
   return {
     /** Writes the prompts file. */
     prompts: (...rows: readonly (object | string)[]) =>
       writeFileSync(
-        join(place.folder, 'prompts.jsonl'),
+        join(fixture.folder, 'prompts.jsonl'),
         rows.map((row) => (typeof row === 'string' ? row : JSON.stringify(row))).join('\n'),
       ),
     batch,
@@ -93,7 +93,7 @@ export function batchOn(place: CliOnSandbox) {
       return { code, stderr, report, rows: documents.filter(({ line }) => line !== undefined) };
     },
     /** Returns the files in `out/`, except the store. */
-    media: () => readdirSync(join(place.folder, 'out')).filter((name) => !name.endsWith('.store')),
+    media: () => readdirSync(join(fixture.folder, 'out')).filter((name) => !name.endsWith('.store')),
   };
 }
 

@@ -8,8 +8,8 @@ import { runCli } from './run-cli.js';
 const size = dimensionsFor({ kind: 'image' });
 const png = renderMedia({ kind: 'image', ...size, seed: 1, label: 'fox', prompt: 'a fox' });
 const mp4 = renderMedia({ kind: 'video', width: 320, height: 180, durationS: 1, seed: 1, label: 'clip', prompt: '' });
-const place = cliOnSandbox({ 'fox.png': png, 'clip.mp4': mp4 });
-const { sandbox, cli, pathOf, createVideo } = place;
+const fixture = cliOnSandbox({ 'fox.png': png, 'clip.mp4': mp4 });
+const { sandbox, cli, pathOf, createVideo } = fixture;
 const posts = (path: string) => sandbox.requests.filter((one) => one.method === 'POST' && one.path === path);
 const sent = (path: string) => JSON.parse(posts(path).at(-1)?.body ?? '{}');
 
@@ -65,7 +65,7 @@ describe('video', () => {
     expect(stdout.trim().split('\n')).toHaveLength(1);
     const { job, file, idempotencyKey, warnings } = JSON.parse(stdout);
     expect(job).toMatchObject({ status: 'completed', modelId: 'svc-video-fast' });
-    expect(readdirSync(place.folder)).toContain(`${job.id}.mp4`);
+    expect(readdirSync(fixture.folder)).toContain(`${job.id}.mp4`);
     expect(file).toMatchObject({ contentType: 'video/mp4', sizeBytes: expect.any(Number) });
     expect([typeof idempotencyKey, warnings]).toEqual(['string', []]);
   });
@@ -143,7 +143,7 @@ describe('other commands', () => {
   });
 
   it('models requires no key', async () => {
-    const { code, stdout } = await runCli(['models', '--base-url', sandbox.baseUrl], { ...place.options, env: {} });
+    const { code, stdout } = await runCli(['models', '--base-url', sandbox.baseUrl], { ...fixture.options, env: {} });
     expect(code).toBe(0);
     expect(stdout).toMatch(/^svc-video-pro +video {2}seconds 4 5 6 8 10 12 15 {2}sizes 480p 720p 1080p 4k$/m);
   });

@@ -5,11 +5,11 @@ import { serveWeb } from '../webhooks/node-server.js';
 import { cliOnSandbox } from './cli-on-sandbox.js';
 import { runCli, startCli } from './run-cli.js';
 
-const place = cliOnSandbox();
-const { sandbox } = place;
+const fixture = cliOnSandbox();
+const { sandbox } = fixture;
 /** Returns options that run the doctor with this fetch. */
 const optionsFor = (fetch: typeof globalThis.fetch, env: Record<string, string> = {}) => ({
-  env: { ...place.env, ...env },
+  env: { ...fixture.env, ...env },
   createClient: (options: object) => new GenClient({ ...options, fetch }),
 });
 const doctor = (words: readonly string[], env: Record<string, string> = {}, fetch = sandbox.fetch) =>

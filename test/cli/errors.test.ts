@@ -8,9 +8,9 @@ import { cliOnSandbox, QUICK } from './cli-on-sandbox.js';
 import { runCli } from './run-cli.js';
 
 const png = Buffer.from('89504e470d0a1a0a0000000d4948445200000200000002000802', 'hex');
-const place = cliOnSandbox({ 'fox.png': png, 'notes.xyz': 'just words' });
-const { sandbox, cli, start, pathOf } = place;
-const withEnv = (env: Record<string, string>, ...words: string[]) => runCli(words, { ...place.options, env });
+const fixture = cliOnSandbox({ 'fox.png': png, 'notes.xyz': 'just words' });
+const { sandbox, cli, start, pathOf } = fixture;
+const withEnv = (env: Record<string, string>, ...words: string[]) => runCli(words, { ...fixture.options, env });
 
 describe('a usage error exits with 2 before any request', () => {
   it.each([
@@ -64,13 +64,13 @@ describe('exit codes', () => {
   });
 
   it('3: an invalid or missing key, a missing scope, or no balance', async () => {
-    const wrong = await withEnv({ ...place.env, GEN_API_KEY: 'wrong' }, 'job', 'job_1');
+    const wrong = await withEnv({ ...fixture.env, GEN_API_KEY: 'wrong' }, 'job', 'job_1');
     expect(wrong).toMatchObject({ code: 3, stderr: expect.stringContaining('Check GEN_API_KEY') });
     const missing = await withEnv({ GEN_BASE_URL: sandbox.baseUrl }, 'job', 'job_1');
     const stderr = expect.stringMatching(/^Error: The API key is missing\. Set GEN_API_KEY\./);
     expect(missing).toMatchObject({ code: 3, stderr });
     const readOnly = sandbox.createKey({ scopes: ['jobs:read'] });
-    const images = await withEnv({ ...place.env, GEN_API_KEY: readOnly }, 'image', 'a');
+    const images = await withEnv({ ...fixture.env, GEN_API_KEY: readOnly }, 'image', 'a');
     expect(images).toMatchObject({ code: 3, stderr: expect.stringContaining('images:create') });
     const costly = ['video', 'a', '-m', 'svc-video-pro', '--resolution', '4k', '--duration', '15', '--no-wait'];
     for (let paid = 0; paid < 3; paid++) await cli(...costly);
@@ -80,7 +80,7 @@ describe('exit codes', () => {
   it("4: the service fails or doesn't respond", async () => {
     const closed = await createSandbox().listen();
     await closed.close();
-    const { code, stderr } = await runCli(['video', 'a', '--base-url', closed.url], { env: place.env });
+    const { code, stderr } = await runCli(['video', 'a', '--base-url', closed.url], { env: fixture.env });
     expect({ code, stderr }).toEqual({ code: 4, stderr: expect.stringContaining('Nothing was sent') });
     expect(stderr).not.toContain('may have been created');
     sandbox.dispatch = 'disabled';
@@ -125,7 +125,7 @@ describe('--json', () => {
     [new UploadError('No.', { step: 'prepare' }), 'upload_invalid'],
     [new ResponseError('No job.'), 'service_error'],
     [new TimeoutError('Late.'), 'timeout'],
-    [new UsageError('--out: no place.'), 'usage_error'],
+    [new UsageError('--out: no fixture.'), 'usage_error'],
     [new CommanderError(1, 'commander.unknownOption', 'No such flag.'), 'usage_error'],
     [new GenError('The store is unavailable.'), 'client_error'],
     [new Error('A defect.'), 'internal_error'],
@@ -146,7 +146,7 @@ describe('shell-safe output', () => {
 
   it('escapes them in JSON, preserving the value', async () => {
     sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_rejected', errorMessage });
-    const id = await place.createVideo();
+    const id = await fixture.createVideo();
     await cli('wait', id, ...QUICK);
     const { stdout } = await cli('job', id, '--json');
     expect(stdout.trimEnd()).not.toMatch(/\p{C}/u);

@@ -5,8 +5,8 @@ import { messageOf } from '../../src/cli/errors.js';
 import { cliOnSandbox, QUICK } from './cli-on-sandbox.js';
 import { runCli } from './run-cli.js';
 
-const place = cliOnSandbox({ 'clip.bin': 'not media' });
-const { sandbox, cli, pathOf, createVideo } = place;
+const fixture = cliOnSandbox({ 'clip.bin': 'not media' });
+const { sandbox, cli, pathOf, createVideo } = fixture;
 const LIBRARY =
   /waitForJob|fromPath|option extraBody|redisStore|fileStore|overwrite: true|createBudget|timeoutMs|idempotencyKey|maxRetries/;
 
@@ -38,8 +38,8 @@ it("a file streamed to stdout isn't suggested for download", async () => {
 });
 
 it('a connection error mentions the environment variable for proxies', async () => {
-  const env = { ...place.env, GEN_BASE_URL: 'http://127.0.0.1:9', HTTP_PROXY: 'http://127.0.0.1:9' };
-  const { stderr } = await runCli(['models'], { env, cwd: place.folder });
+  const env = { ...fixture.env, GEN_BASE_URL: 'http://127.0.0.1:9', HTTP_PROXY: 'http://127.0.0.1:9' };
+  const { stderr } = await runCli(['models'], { env, cwd: fixture.folder });
   expect(stderr).toContain('HTTP_PROXY is set, but Node.js ignores it: set NODE_USE_ENV_PROXY=1, too.');
 });
 

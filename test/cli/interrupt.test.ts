@@ -2,8 +2,8 @@ import { readdirSync, writeFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { cliOnSandbox, QUICK } from './cli-on-sandbox.js';
 
-const place = cliOnSandbox();
-const { sandbox, cli, start } = place;
+const fixture = cliOnSandbox();
+const { sandbox, cli, start } = fixture;
 
 it('Ctrl-C during a wait prints the command that continues, which works', async () => {
   const run = start('video', 'a [slow:2s]', '--out', 'fox.mp4', ...QUICK);
@@ -14,7 +14,7 @@ it('Ctrl-C during a wait prints the command that continues, which works', async 
   const [, words = ''] = /Interrupted\. Job job_\w+ continues\. .* with: gen-client (.*)\n$/.exec(stderr) ?? [];
   expect(words).toMatch(/^wait job_\w+ --out fox\.mp4$/);
   expect((await cli(...words.split(' '), ...QUICK)).code).toBe(0);
-  expect(readdirSync(place.folder)).toEqual(['fox.mp4']);
+  expect(readdirSync(fixture.folder)).toEqual(['fox.mp4']);
   expect(sandbox.jobs).toHaveLength(1);
 });
 
@@ -35,7 +35,7 @@ it('Ctrl-C before the response prints the key with which the same command pays o
 
 it('Ctrl-C during an upload reports that nothing was created', async () => {
   sandbox.faults.add({ match: { method: 'POST', path: '/v1/uploads' }, latencyMs: 60_000 });
-  writeFileSync(place.pathOf('fox.png'), Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex'));
+  writeFileSync(fixture.pathOf('fox.png'), Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex'));
   const run = start('video', 'a', '--image', 'fox.png');
   await expect.poll(() => sandbox.requests.length, { timeout: 10_000 }).toBe(1);
   run.interrupt();

@@ -5,15 +5,15 @@ import type { ClientOptions } from '../../src/client/client-options.js';
 import { cliOnSandbox, QUICK } from './cli-on-sandbox.js';
 import { runCli } from './run-cli.js';
 
-const place = cliOnSandbox();
-const { sandbox, cli, pathOf } = place;
+const fixture = cliOnSandbox();
+const { sandbox, cli, pathOf } = fixture;
 const NOTHING = { code: 0, stdout: 'Nothing to resume.\n' };
 const unfinished = async () => JSON.parse((await cli('jobs', 'gen.store', '--json')).stdout).jobs;
 
 /** Runs a program that crashes: one create without a response, one running job, and one that fails. */
 async function crash(account?: string): Promise<void> {
   const store = fileStore(pathOf('gen.store'));
-  const create = account === undefined ? place.options.createClient : sandbox.client;
+  const create = account === undefined ? fixture.options.createClient : sandbox.client;
   const client = create({ apiKey: sandbox.apiKey, store, account, maxRetries: 0 });
   sandbox.faults.add({ match: { path: '/v1/images' }, commitThenDrop: true });
   await client.images.create({ prompt: 'a fox' }, { label: 'user-7' }).catch(() => {});
@@ -24,7 +24,7 @@ async function crash(account?: string): Promise<void> {
 
 it('jobs lists unfinished creates, without a key or a service', async () => {
   await crash();
-  const { code, stdout } = await runCli(['jobs', 'gen.store'], { env: {}, cwd: place.folder });
+  const { code, stdout } = await runCli(['jobs', 'gen.store'], { env: {}, cwd: fixture.folder });
   expect(code).toBe(0);
   expect(stdout).toMatch(
     /^\S+Z {2}lost {6}images {2}[\w-]+ {2}user-7 {2}a fox\n\S+Z {2}accepted {2}videos {2}job_\w+ {2}a hare\n/,
@@ -48,7 +48,7 @@ describe('resume', () => {
   it('requires --account for a program with the account option', async () => {
     await crash('shop');
     // Unlike the fixture's clients, which have their own account, this uses the default one like `gen-client`.
-    const options = { ...place.options, createClient: (all: ClientOptions) => sandbox.client(all) };
+    const options = { ...fixture.options, createClient: (all: ClientOptions) => sandbox.client(all) };
     const resume = (...words: string[]) =>
       runCli(['resume', 'gen.store', '--out', 'out/', ...QUICK, ...words], options);
     expect(await resume()).toMatchObject(NOTHING);
@@ -67,6 +67,6 @@ describe.each(['jobs', 'resume'])('%s', (command) => {
       const { code, stderr } = await cli(command, file);
       expect({ file, code, stderr }).toMatchObject({ code: 2, stderr: expect.stringContaining(file) });
     }
-    expect(readdirSync(place.folder)).toEqual(['notes.txt']);
+    expect(readdirSync(fixture.folder)).toEqual(['notes.txt']);
   });
 });

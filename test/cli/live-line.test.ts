@@ -6,10 +6,10 @@ import { createTerminal } from '../../src/cli/terminal.js';
 import { cliOnSandbox, QUICK } from './cli-on-sandbox.js';
 import { runCli } from './run-cli.js';
 
-const place = cliOnSandbox();
-const { sandbox, pathOf } = place;
+const fixture = cliOnSandbox();
+const { sandbox, pathOf } = fixture;
 const onTerminal = (words: readonly string[], env: Record<string, string> = {}) =>
-  runCli(words, { ...place.options, env: { ...place.env, ...env }, isTerminal: true });
+  runCli(words, { ...fixture.options, env: { ...fixture.env, ...env }, isTerminal: true });
 /** Starts an escape sequence that erases a line or moves the cursor. */
 const MOVES = '\u001B[';
 
@@ -20,7 +20,7 @@ it('a job has one terminal line with its status, elapsed time, and remaining tim
   const text = stripVTControlCharacters(stderr);
   expect(text).toMatch(/job_\w+ {2}processing {2}0:00 elapsed/);
   expect(text).toMatch(/Saving job_\w+ {2}█+ {2}100% of [\d.]+ MB/);
-  const { stdout: plain } = await runCli(['job', sandbox.jobs[0]?.id ?? ''], place.options);
+  const { stdout: plain } = await runCli(['job', sandbox.jobs[0]?.id ?? ''], fixture.options);
   expect(stdout.split('\n')[0]).toBe(plain.split('\n')[0]);
   expect(stdout).not.toContain(MOVES);
 });
@@ -45,10 +45,10 @@ it('the line includes the remaining time if an earlier command completed such a 
 });
 
 it('no duration is stored without a terminal or a cache directory', async () => {
-  const env = { ...place.env, XDG_CACHE_HOME: pathOf('cache') };
-  expect((await runCli(['video', 'a fox', ...QUICK], { ...place.options, env })).code).toBe(0);
+  const env = { ...fixture.env, XDG_CACHE_HOME: pathOf('cache') };
+  expect((await runCli(['video', 'a fox', ...QUICK], { ...fixture.options, env })).code).toBe(0);
   expect((await onTerminal(['video', 'a fox', ...QUICK])).code).toBe(0);
-  expect(readdirSync(place.folder)).toEqual([]);
+  expect(readdirSync(fixture.folder)).toEqual([]);
 });
 
 it('the times advance between updates', () => {
@@ -83,7 +83,7 @@ it('the rows of a batch are aligned on a terminal only', async () => {
   const words = ['batch', 'p.jsonl', '--out', 'out/', ...QUICK];
   const numbered = ({ stdout }: { stdout: string }) => stdout.match(/^line 1?[09] +(?=completed)/gm)?.sort();
   expect(numbered(await onTerminal(words))).toEqual(['line 10  ', 'line 9   ']);
-  expect(numbered(await runCli(words, place.options))).toEqual(['line 10  ', 'line 9  ']);
+  expect(numbered(await runCli(words, fixture.options))).toEqual(['line 10  ', 'line 9  ']);
 });
 
 it.each([{ CI: 'true' }, { NO_COLOR: '1' }, { TERM: 'dumb' }])('nothing is redrawn with %j', async (env) => {
@@ -96,5 +96,5 @@ it.each([{ CI: 'true' }, { NO_COLOR: '1' }, { TERM: 'dumb' }])('nothing is redra
 it('nothing is redrawn with --json or without a terminal', async () => {
   const words = ['image', 'a fox', ...QUICK];
   expect((await onTerminal([...words, '--json'])).stderr).toBe('');
-  expect((await runCli(words, place.options)).stderr).not.toContain(MOVES);
+  expect((await runCli(words, fixture.options)).stderr).not.toContain(MOVES);
 });

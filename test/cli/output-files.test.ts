@@ -4,8 +4,8 @@ import { describe, expect, it } from 'vitest';
 import { secondsOf } from '../support/mp4.js';
 import { cliOnSandbox, QUICK } from './cli-on-sandbox.js';
 
-const place = cliOnSandbox({ 'plain.txt': 'a file', 'fox.png': 'png' });
-const { sandbox, cli, start, pathOf, createVideo } = place;
+const fixture = cliOnSandbox({ 'plain.txt': 'a file', 'fox.png': 'png' });
+const { sandbox, cli, start, pathOf, createVideo } = fixture;
 
 describe("an output path that can't store the file is rejected before anything is paid", () => {
   it.each([
@@ -29,7 +29,7 @@ describe("an output path that can't store the file is rejected before anything i
   it('leaves nothing behind', async () => {
     await cli('wait', 'job_x', '--out', 'x.png');
     await cli('wait', 'job_x', '--out', '.');
-    expect(readdirSync(place.folder).sort()).toEqual(['fox.png', 'plain.txt']);
+    expect(readdirSync(fixture.folder).sort()).toEqual(['fox.png', 'plain.txt']);
   });
 });
 
@@ -76,7 +76,7 @@ describe('after the job is paid for, the command that downloads its file is prin
     expect(stderr).toContain('Pass --force to replace it.');
     expect((await cli(...commandIn(stderr))).code).toBe(0);
     expect(readFileSync(pathOf('fox.mp4'), 'utf8')).toBe('mine');
-    expect(readdirSync(place.folder)).toContain(`${sandbox.jobs[0]?.id}.mp4`);
+    expect(readdirSync(fixture.folder)).toContain(`${sandbox.jobs[0]?.id}.mp4`);
   });
 
   it('if the service rejects the download, next to the job with --json', async () => {

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
-import { ensureBuilt, ROOT } from '../support/build.js';
-import { type BinaryOutcome, collectOutput, type Outcome, type Running, type RunOptions } from './run-cli.js';
+import { ROOT } from '../support/build.js';
+import { type BinaryOutcome, collectOutput, type Running, type RunOptions } from './run-cli.js';
 
 export interface Spawned extends Running {
   /** Kills the process, with SIGKILL by default. */
@@ -9,9 +9,6 @@ export interface Spawned extends Running {
 }
 
 export const BIN = join(ROOT, 'dist/cli.js');
-
-/** Builds the CLI once for all test files. */
-export const buildBin = ensureBuilt;
 
 /** Starts the built CLI with only PATH of this process's environment. */
 export function spawnCli(words: readonly string[], { env = {}, cwd, input }: RunOptions = {}): Spawned {
@@ -27,10 +24,4 @@ export function spawnCli(words: readonly string[], { env = {}, cwd, input }: Run
   });
   const kill = (signal: NodeJS.Signals = 'SIGKILL') => void child.kill(signal);
   return { ended, written, shows, interrupt: () => kill('SIGINT'), kill };
-}
-
-/** Runs the built CLI to its end. */
-export async function runSpawned(words: readonly string[], options: RunOptions = {}): Promise<Outcome> {
-  const { code, stdout, stderr } = await spawnCli(words, options).ended;
-  return { code, stdout, stderr };
 }

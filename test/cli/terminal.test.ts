@@ -6,13 +6,14 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createSandbox, type Listening } from '../../src/sandbox/index.js';
-import { BIN, buildBin, spawnCli } from './spawn-cli.js';
+import { ensureBuilt } from '../support/build.js';
+import { BIN, spawnCli } from './spawn-cli.js';
 
 const sandbox = createSandbox({ jobDurationMs: 150 });
 let server: Listening | undefined;
 let folder = '';
 beforeAll(async () => {
-  await buildBin();
+  await ensureBuilt();
   server = await sandbox.listen();
 }, 240_000);
 afterAll(() => server?.close());
