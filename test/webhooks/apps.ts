@@ -25,7 +25,10 @@ const toUrl =
   (path, init) =>
     fetch(url + path, { duplex: 'half', ...init } as RequestInit);
 
-const opened = (url: string, close: () => PromiseLike<void>) => ({ send: toUrl(url), [Symbol.asyncDispose]: close });
+const runningApp = (url: string, close: () => PromiseLike<void>) => ({
+  send: toUrl(url),
+  [Symbol.asyncDispose]: close,
+});
 
 export const inExpress =
   (prepare: (app: express.Express) => unknown): App =>
@@ -33,7 +36,7 @@ export const inExpress =
     const app = express();
     prepare(app);
     const served = await listen(app);
-    return opened(served.url, () => served[Symbol.asyncDispose]());
+    return runningApp(served.url, () => served[Symbol.asyncDispose]());
   };
 
 export const inFastify =
@@ -42,7 +45,7 @@ export const inFastify =
     const app = fastify();
     prepare(app);
     const url = await app.listen({ port: 0, host: '127.0.0.1' });
-    return opened(url, () => app.close());
+    return runningApp(url, () => app.close());
   };
 
 /** Nest without decorators, which esbuild doesn't compile. */
@@ -57,7 +60,7 @@ export const inNest =
     const app = await NestFactory.create(AppModule, { logger: false });
     mount(app);
     await app.listen(0, '127.0.0.1');
-    return opened(await app.getUrl(), () => app.close());
+    return runningApp(await app.getUrl(), () => app.close());
   };
 
 export const inHono =
@@ -68,7 +71,7 @@ export const inHono =
     const server = serve({ fetch: app.fetch, port: 0, hostname: '127.0.0.1', overrideGlobalObjects: false });
     await new Promise((ready) => server.once('listening', ready));
     const { port } = server.address() as AddressInfo;
-    return opened(`http://127.0.0.1:${port}`, async () => void server.close());
+    return runningApp(`http://127.0.0.1:${port}`, async () => void server.close());
   };
 
 /** A Pages Router API route. Next.js parses the body unless the route sets `bodyParser: false`. */
@@ -81,7 +84,7 @@ export const inPagesRouter =
       const parsed = isParsed && { body: JSON.parse(Buffer.concat(chunks).toString()) };
       routeOf(request)(Object.assign(request, { query: {} }, parsed), response);
     });
-    return opened(served.url, () => served[Symbol.asyncDispose]());
+    return runningApp(served.url, () => served[Symbol.asyncDispose]());
   };
 
 /** A framework that calls an exported function with a web Request, or with an object containing it. */

@@ -16,7 +16,7 @@ export interface Receiver {
 
 /**
  * Checks a receiver with deliveries from sandboxes: a valid event, its duplicate, one signed with the previous secret, and
- * invalid ones. Throws an AssertionError on a wrong response.
+ * invalid ones. Throws an AssertionError for an unexpected response.
  */
 export async function checkReceiver(receiver: Receiver): Promise<void> {
   const valid = await delivered(receiver, { webhookSecret: SECRETS.next });

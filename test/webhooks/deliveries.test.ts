@@ -11,7 +11,7 @@ import { claimElsewhere, delivery, event, handlerOf, NOW_MS, pendingWork, SECRET
 beforeAll(quiet);
 
 describe.each(['before', 'after'] as const)('duplicates, acknowledged %s the work', (ack) => {
-  test.each([1, 5])('in %i processes get a 200 or are retried, and fifty are handled once', async (processes) => {
+  test.each([1, 5])('sent fifty times to %i processes are handled once', async (processes) => {
     const work = pendingWork();
     const shared = memoryStore();
     const options = { ack, store: shared, on: { '*': work.run } };
@@ -99,12 +99,11 @@ describe('on a manual clock', () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'] });
   });
   afterEach(() => {
-    // No test leaves a timer behind.
     expect(vi.getTimerCount()).toBe(0);
     vi.useRealTimers();
   });
 
-  test('a duplicate of an event in progress elsewhere waits a second, and is handled after the lease', async () => {
+  test('a duplicate of an event in progress elsewhere waits a second, then gets a 503 with the lease as Retry-After', async () => {
     const shared = memoryStore();
     await claimElsewhere(shared, LEASE_MS);
     const read = vi.spyOn(shared, 'read');
@@ -202,18 +201,13 @@ describe('on a manual clock', () => {
     },
   );
 
-  test('completed work stays completed if the store never records it', async () => {
-    const { statusAfter, reports } = receiver({ store: storeWith({ writes: [() => {}, never] }) });
-    expect(await statusAfter(LEASE_MS + 10)).toBe(200);
-    expect(reports()).toEqual([expect.stringContaining('The store did not respond')]);
-  });
-
-  test('failed work stays failed if the store never releases it', async () => {
-    const fail = () => Promise.reject(new Error('disk full'));
-    const shared = storeWith({ writes: [() => {}, never] });
-    const { statusAfter, reports } = receiver({ store: shared, on: { '*': fail } });
-    expect(await statusAfter(LEASE_MS + 10)).toBe(500);
-    expect(reports()).toEqual(['disk full', expect.stringContaining('The store did not respond')]);
+  test.each([
+    ['completed', async () => {}, 200, []],
+    ['failed', () => Promise.reject(new Error('disk full')), 500, ['disk full']],
+  ])('%s work determines the response even if the store never records it', async (_, work, status, errors) => {
+    const { statusAfter, reports } = receiver({ store: storeWith({ writes: [() => {}, never] }), on: { '*': work } });
+    expect(await statusAfter(LEASE_MS + 10)).toBe(status);
+    expect(reports()).toEqual([...errors, expect.stringContaining('The store did not respond')]);
   });
 });
 
@@ -221,8 +215,9 @@ describe('a store', () => {
   const unavailable = () => Promise.reject(new Error('connection lost'));
   const storeError = expect.objectContaining({ name: 'ConnectionError', cause: new Error('connection lost') });
 
-  test('that fails before an event is claimed is reported and causes a 500, in both ack modes', async () => {
-    for (const ack of ['before', 'after'] as const) {
+  test.each(['before', 'after'] as const)(
+    'that fails before an event is claimed is reported and causes a 500, acknowledged %s',
+    async (ack) => {
       for (const shared of [storeWith({ read: unavailable }), storeWith({ writes: [unavailable] })]) {
         const listener = vi.fn();
         const { send, onError } = receiver({ ack, store: shared, on: { '*': listener } });
@@ -230,8 +225,8 @@ describe('a store', () => {
         expect(onError).toHaveBeenCalledExactlyOnceWith(storeError, event);
         expect(listener).not.toHaveBeenCalled();
       }
-    }
-  });
+    },
+  );
 
   test("that fails after the work doesn't undo it", async () => {
     const { send, onError } = receiver({ store: storeWith({ writes: [() => {}, unavailable] }) });

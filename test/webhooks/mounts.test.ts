@@ -1,4 +1,4 @@
-// The proxy and the webhook handler mounted in every framework as in the guides, and the errors of wrong mounts. For Bun,
+// The proxy and the webhook handler mounted in every framework as in the guides, and the errors of incorrect mounts. For Bun,
 // Deno, and Workers, see test/runtimes. For body parsers, see test/field/webhook-bodies.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -24,18 +24,18 @@ import {
 } from './apps.js';
 import { event, SECRET } from './deliver.js';
 import { listen } from './node-server.js';
-import { whyNoNest } from './run-nest.js';
+import { missingNest } from './run-nest.js';
 
-const printed = vi.fn();
-const handled = vi.fn();
-beforeEach(() => void vi.spyOn(console, 'error').mockImplementation(printed));
+const consoleError = vi.fn();
+const listener = vi.fn();
+beforeEach(() => void vi.spyOn(console, 'error').mockImplementation(consoleError));
 afterEach(() => {
   vi.restoreAllMocks();
-  printed.mockReset();
-  handled.mockReset();
+  consoleError.mockReset();
+  listener.mockReset();
 });
 
-const handler = createWebhookHandler({ secret: SECRET, on: { '*': (event) => handled(event.id) } });
+const handler = createWebhookHandler({ secret: SECRET, on: { '*': (event) => listener(event.id) } });
 const proxy = createGenProxy({
   client: createSandbox().client(),
   secret: 'a secret of the app that has more than 32 characters',
@@ -45,13 +45,13 @@ const proxy = createGenProxy({
 });
 
 const isProxyPath = (url = '') => new URL(url, 'https://app.test').pathname.startsWith('/api/gen');
-const mountedInHono = (app: Hono) => {
+const mountInHono = (app: Hono) => {
   app.all('/api/gen/:verb', (c) => proxy(c.req.raw));
   app.post('/webhooks', (c) => handler(c.req.raw));
 };
 const onLambda = () => {
   const app = new Hono();
-  mountedInHono(app);
+  mountInHono(app);
   return handle(app) as (event: never) => Promise<unknown>;
 };
 
@@ -59,7 +59,7 @@ const onLambda = () => {
 const MOUNTS: Record<string, App> = {
   'Next.js, App Router': inProcess((request) => (isProxyPath(request.url) ? proxy(request) : handler(request, {}))),
   'Next.js, Pages Router': inPagesRouter(({ url }) => toNodeHandler(isProxyPath(url) ? proxy : handler)),
-  Hono: inHono(mountedInHono),
+  Hono: inHono(mountInHono),
   Express: inExpress((app) => {
     app.post('/webhooks', toNodeHandler(handler));
     app.use(express.json());
@@ -99,14 +99,14 @@ async function deliver({ send }: { readonly send: Send }, secret = SECRET): Prom
 const PAGE = { 'x-gen-page': '1', 'sec-fetch-site': 'same-origin' };
 const JSON_PAGE = { ...PAGE, 'content-type': 'application/json' };
 
-const skipped = (name: string) => name === 'Nest' && whyNoNest() !== undefined;
+const skipped = (name: string) => name === 'Nest' && missingNest() !== undefined;
 describe.each(Object.entries(MOUNTS).filter(([name]) => !skipped(name)))('%s', (_, open) => {
   test('handles a signed event, and rejects a forged one', async () => {
     await using app = await open();
     expect(await deliver(app)).toEqual([200, '']);
-    expect(handled).toHaveBeenCalledExactlyOnceWith(`evt_${sent}`);
+    expect(listener).toHaveBeenCalledExactlyOnceWith(`evt_${sent}`);
     expect(await deliver(app, 'whsec_forger')).toEqual([400, 'signature_mismatch']);
-    expect(printed).not.toHaveBeenCalled();
+    expect(consoleError).not.toHaveBeenCalled();
   });
 
   test("creates a page's job, and relays its upload", async () => {
@@ -120,7 +120,7 @@ describe.each(Object.entries(MOUNTS).filter(([name]) => !skipped(name)))('%s', (
     };
     const headers = { ...PAGE, 'x-gen-ticket': put, 'content-type': 'image/png' };
     expect((await app.send('/api/gen/bytes', { method: 'POST', headers, body: '0123456789' })).status).toBe(200);
-    expect(printed).not.toHaveBeenCalled();
+    expect(consoleError).not.toHaveBeenCalled();
   });
 });
 
@@ -163,8 +163,10 @@ test.each<[string, App, string]>([
   await using app = await open();
   expect(await deliver(app)).toEqual([500, 'body_unavailable']);
   const message = expect.stringContaining(fix);
-  expect(printed).toHaveBeenCalledExactlyOnceWith(expect.objectContaining({ reason: 'body_unavailable', message }));
-  expect(handled).not.toHaveBeenCalled();
+  expect(consoleError).toHaveBeenCalledExactlyOnceWith(
+    expect.objectContaining({ reason: 'body_unavailable', message }),
+  );
+  expect(listener).not.toHaveBeenCalled();
 });
 
 test('a handler mounted with use receives the entire URL, and Express handles its errors', async () => {

@@ -1,17 +1,20 @@
 // The receivers of examples/receivers that run on Node. For other runtimes, see test/runtimes.
 import { join } from 'node:path';
-import { serve } from '@hono/node-server';
-import { beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import { signWebhook } from '../../src/webhooks/index.js';
 import { ensureBuilt, ROOT } from '../support/build.js';
-import { completedEvent } from '../support/completed-event.js';
-import { freePort } from '../support/free-port.js';
 import { checkReceiver, SECRETS } from './check-receiver.js';
-import { compileForNest, whyNoNest } from './run-nest.js';
+import { event } from './deliver.js';
+import { serveWeb } from './node-server.js';
+import { compileForNest, missingNest } from './run-nest.js';
 import { withReceiver } from './run-receiver.js';
 
 const FOLDER = join(ROOT, 'examples/receivers');
 beforeAll(ensureBuilt);
+afterEach(() => {
+  vi.restoreAllMocks();
+  vi.unstubAllEnvs();
+});
 
 test.each(['hono.ts', 'express.ts', 'fastify.ts', 'node-http.ts'])(
   '%s handles valid events once, even during a rotation, and rejects others',
@@ -24,23 +27,12 @@ test('nextjs-route.ts handles valid events once, even during a rotation, and rej
   const log = vi.spyOn(console, 'log').mockImplementation(() => {});
   vi.spyOn(console, 'error').mockImplementation(() => {});
   const { POST } = await import('../../examples/receivers/nextjs-route.js');
-  const port = await freePort();
   // Next.js passes a context in addition to the request.
-  const server = serve({
-    fetch: (request) => POST(request, { params: Promise.resolve({}) }),
-    port,
-    hostname: '127.0.0.1',
-  });
-  try {
-    await checkReceiver({ url: `http://127.0.0.1:${port}/webhooks`, printed: () => log.mock.calls.flat().join('\n') });
-  } finally {
-    server.close();
-    vi.restoreAllMocks();
-    vi.unstubAllEnvs();
-  }
+  await using served = await serveWeb((request) => POST(request, { params: Promise.resolve({}) }));
+  await checkReceiver({ url: `${served.url}/webhooks`, printed: () => log.mock.calls.flat().join('\n') });
 });
 
-describe.skipIf(whyNoNest())('Nest', () => {
+describe.skipIf(missingNest())('Nest', () => {
   test('nest.ts handles valid events once, even during a rotation, and rejects others', async () => {
     const program = await compileForNest('examples/receivers/nest.ts');
     await withReceiver({ program: process.execPath, args: [program] }, checkReceiver);
@@ -63,16 +55,12 @@ describe.skipIf(whyNoNest())('Nest', () => {
     'logs the fix without rawBody on %s',
     async (platform) => {
       const program = await compileForNest('test/receivers/nest-controllers.ts');
-      await withReceiver(
-        { program: process.execPath, args: [program, platform, 'parsed'] },
-        async ({ url, printed }) => {
-          const { body, headers } = await signWebhook(completedEvent('job_1', 'https://gen.test'), {
-            secret: SECRETS.next,
-          });
-          expect((await fetch(url, { method: 'POST', body, headers })).status).toBe(500);
-          expect(printed()).toContain('NestFactory.create(AppModule, { rawBody: true })');
-        },
-      );
+      const args = [program, platform, 'parsed'];
+      await withReceiver({ program: process.execPath, args }, async ({ url, printed }) => {
+        const signed = await signWebhook(event, { secret: SECRETS.next });
+        expect((await fetch(url, { method: 'POST', ...signed })).status).toBe(500);
+        expect(printed()).toContain('NestFactory.create(AppModule, { rawBody: true })');
+      });
     },
     300_000,
   );
