@@ -17,41 +17,32 @@ beforeAll(async () => {
 afterAll(() => rm(directory, { recursive: true }));
 
 describe('a file can be passed wherever an upload ID is documented', () => {
-  const edit = { model: 'svc-video-pro', prompt } as const;
-  const fox = { name: 'Fox', prompt } as const;
+  const edit = () => ({ model: 'svc-video-pro', prompt, source_video_upload_id: mp4() }) as const;
+  const reference = () => ({ prompt, reference_upload_ids: [png()] });
+  const frames = () => ({ prompt, first_frame_upload_id: png(), last_frame_upload_id: png() });
+  const references = () => ({
+    prompt,
+    reference_image_upload_ids: [png(), png()],
+    reference_video_upload_ids: [mp4()],
+    reference_audio_upload_ids: [mp3()],
+  });
   const creates: [string, (client: GenClient) => Promise<unknown>][] = [
-    [
-      'videos.create',
-      ({ videos }) => videos.create({ prompt, first_frame_upload_id: png(), last_frame_upload_id: png() }),
-    ],
+    ['videos.create', ({ videos }) => videos.create(frames())],
+    ['videos.createAndWait', ({ videos }) => videos.createAndWait(references())],
     [
       'an edit by intent',
       ({ videos }) => videos.createAndWait({ prompt, intent: 'video_edit', source_video_upload_id: mp4() }),
     ],
-    ['images.create', ({ images }) => images.create({ prompt, reference_upload_ids: [png()] })],
-    ['images.createAndWait', ({ images }) => images.createAndWait({ prompt, reference_upload_ids: [png()] })],
-    ['videoEdits.create', ({ videoEdits }) => videoEdits.create({ ...edit, source_video_upload_id: mp4() })],
-    ['characters.register', ({ characters }) => characters.register({ name: 'Fox', upload_id: png() })],
-    ['characters.create', ({ characters }) => characters.create({ ...fox, reference_upload_ids: [png()] })],
-    [
-      'characters.createAndWait',
-      ({ characters }) => characters.createAndWait({ ...fox, reference_upload_ids: [png()] }),
-    ],
-    [
-      'videos.createAndWait',
-      ({ videos }) =>
-        videos.createAndWait({
-          prompt,
-          reference_image_upload_ids: [png(), png()],
-          reference_video_upload_ids: [mp4()],
-          reference_audio_upload_ids: [mp3()],
-        }),
-    ],
+    ['videoEdits.create', ({ videoEdits }) => videoEdits.create(edit())],
     [
       'videoEdits.createAndWait',
-      ({ videoEdits }) =>
-        videoEdits.createAndWait({ ...edit, source_video_upload_id: mp4(), reference_image_upload_ids: [png()] }),
+      ({ videoEdits }) => videoEdits.createAndWait({ ...edit(), reference_image_upload_ids: [png()] }),
     ],
+    ['images.create', ({ images }) => images.create(reference())],
+    ['images.createAndWait', ({ images }) => images.createAndWait(reference())],
+    ['characters.register', ({ characters }) => characters.register({ name: 'Fox', upload_id: png() })],
+    ['characters.create', ({ characters }) => characters.create({ name: 'Fox', ...reference() })],
+    ['characters.createAndWait', ({ characters }) => characters.createAndWait({ name: 'Fox', ...reference() })],
   ];
   it.each(creates)('%s', async (_, call) => {
     const { client, sandbox, log } = start();

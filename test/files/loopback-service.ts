@@ -137,32 +137,31 @@ export class LoopbackService {
   }
 
   async #service(request: IncomingMessage, response: ServerResponse, seen: Seen): Promise<unknown> {
-    const url = new URL(seen.path, this.baseUrl);
+    const { pathname } = new URL(seen.path, this.baseUrl);
     if (request.headers.authorization === undefined) return send(response, 401, { error: { code: 'invalid_api_key' } });
-    const output = /^\/v1\/jobs\/([^/]+)\/output$/.exec(url.pathname)?.[1];
-    if (output !== undefined) return this.#output(output, request, response);
-    const job = /^\/v1\/jobs\/([^/]+)$/.exec(url.pathname)?.[1];
+    const [, job, isOutput] = /^\/v1\/jobs\/([^/]+)(\/output)?$/.exec(pathname) ?? [];
+    if (job !== undefined && isOutput) return this.#output(job, request, response);
     if (job !== undefined)
       return send(response, this.jobs.has(job) ? 200 : 404, { success: true, data: { job: this.jobs.get(job) } });
     if (seen.method === 'PUT') return this.#receive(request, response, seen);
     const { text } = await read(request, seen);
     seen.json = text === '' ? {} : JSON.parse(text);
-    const step = seen.method === 'DELETE' ? 'delete' : url.pathname.endsWith('/complete') ? 'complete' : 'create';
+    const step = seen.method === 'DELETE' ? 'delete' : pathname.endsWith('/complete') ? 'complete' : 'create';
     const fault = this.#fault(step);
     if (fault?.resetAfter !== undefined) return response.destroy();
     if (fault?.status !== undefined)
       return send(response, fault.status, fault.body ?? { error: { code: 'internal_error' } });
     if (step === 'create') return this.#create(seen, response);
-    const id = step === 'delete' ? url.pathname.split('/').at(-1) : seen.json?.upload_id;
+    const id = step === 'delete' ? pathname.split('/').at(-1) : seen.json?.upload_id;
     const upload = this.uploads.get(String(id));
     if (upload === undefined)
       return send(response, 404, { error: { code: 'upload_not_found', message: 'No such upload.' } });
-    if (step === 'delete') this.uploads.delete(upload.id);
-    else upload.completed = true;
-    send(response, 200, {
-      success: true,
-      data: step === 'delete' ? { deleted: true } : { upload: { upload_id: upload.id, status: 'ready' } },
-    });
+    if (step === 'delete') {
+      this.uploads.delete(upload.id);
+      return send(response, 200, { success: true, data: { deleted: true } });
+    }
+    upload.completed = true;
+    send(response, 200, { success: true, data: { upload: { upload_id: upload.id, status: 'ready' } } });
   }
 
   #create(seen: Seen, response: ServerResponse): void {
@@ -170,7 +169,7 @@ export class LoopbackService {
     this.#count += 1;
     const id = `up_${this.#count}`;
     this.uploads.set(id, { id, params, bytes: 0, completed: false });
-    const direct_upload_url = `${this.storageUrl}/bucket/${id}?expires=${9e15}&signature=${sign(id, params)}`;
+    const direct_upload_url = `${this.storageUrl}/bucket/${id}?signature=${sign(id, params)}`;
     const headers = { 'Content-Type': params.mime_type, 'x-storage-meta-owner': 'workspace-1' };
     send(response, 200, { success: true, data: { upload_id: id, direct_upload_url, headers } });
   }
@@ -194,11 +193,9 @@ export class LoopbackService {
     if (seen.at === 'storage') {
       if (headers['content-length'] === undefined)
         return reject(response, 411, 'MissingContentLength', 'You must provide the Content-Length');
-      if (Number(url.searchParams.get('expires')) === 0)
-        return reject(response, 403, 'AccessDenied', 'Request has expired');
-      const exact =
+      const isExact =
         headers['content-type'] === upload.params.mime_type && headers['x-storage-meta-owner'] === 'workspace-1';
-      if (!exact || url.searchParams.get('signature') !== sign(upload.id, upload.params)) {
+      if (!isExact || url.searchParams.get('signature') !== sign(upload.id, upload.params)) {
         return reject(response, 403, 'SignatureDoesNotMatch', 'The request signature does not match');
       }
     }
@@ -276,19 +273,13 @@ function reject(response: ServerResponse, status: number, code: string, message:
   response.end(`<?xml version="1.0"?><Error><Code>${code}</Code><Message>${message}</Message></Error>`);
 }
 
-function read(request: IncomingMessage, seen: Seen): Promise<{ text: string; sha256: string; bytes: number }> {
+async function read(request: IncomingMessage, seen: Seen): Promise<{ text: string; sha256: string; bytes: number }> {
   const digest = createHash('sha256');
-  const small: Buffer[] = [];
-  return new Promise((resolve, reject) => {
-    request.on('data', (chunk: Buffer) => {
-      seen.bytes += chunk.length;
-      digest.update(chunk);
-      if (seen.bytes < 100_000) small.push(chunk);
-    });
-    request.on('end', () =>
-      resolve({ text: Buffer.concat(small).toString(), sha256: digest.digest('hex'), bytes: seen.bytes }),
-    );
-    request.on('error', reject);
-    request.on('close', () => reject(new Error('cut')));
-  });
+  const start: Buffer[] = [];
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    seen.bytes += chunk.length;
+    digest.update(chunk);
+    if (seen.bytes < 100_000) start.push(chunk);
+  }
+  return { text: Buffer.concat(start).toString(), sha256: digest.digest('hex'), bytes: seen.bytes };
 }

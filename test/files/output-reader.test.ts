@@ -30,10 +30,10 @@ const connectionError = () => new ConnectionError('no connection', { method: 'GE
 /** Creates a response that never ends after these chunks, and records its cancellation reasons. */
 function endless(chunks: readonly string[], headers: object = {}, status = 200) {
   const reasons: unknown[] = [];
-  const left = chunks.map(bytesOf);
+  const remaining = chunks.map(bytesOf);
   const stream = new ReadableStream({
     pull(controller) {
-      const next = left.shift();
+      const next = remaining.shift();
       if (next !== undefined) controller.enqueue(next);
     },
     cancel: (reason) => void reasons.push(reason),
@@ -45,12 +45,12 @@ function endless(chunks: readonly string[], headers: object = {}, status = 200) 
 function reading(responses: readonly (Response | Error)[], options: Partial<OutputReading> = {}) {
   const requested: unknown[] = [];
   const pauses: number[] = [];
-  const left = [...responses];
+  const remaining = [...responses];
   const reader = new OutputReader({
     jobId: 'job_1',
     open: async (_, rest) => {
       requested.push(rest && [rest.range.start, rest.range.end, rest.ifRange]);
-      const response = left.shift();
+      const response = remaining.shift();
       if (response instanceof Response) return response;
       throw response ?? new Error('too many requests');
     },
@@ -236,13 +236,11 @@ describe('a download fails', () => {
     stop.abort(new Error('enough'));
     expect(await rejection(all())).toMatchObject({ message: 'enough' });
     reader.cancel();
-    const left = reading([complete('0123456789')]);
-    await left.reader.open();
-    left.reader.cancel();
-    expect(await rejection(left.rest())).toMatchObject({
-      name: 'AbortError',
-      message: 'The output stream was canceled.',
-    });
+    const canceled = reading([complete('0123456789')]);
+    await canceled.reader.open();
+    canceled.reader.cancel();
+    const message = 'The output stream was canceled.';
+    expect(await rejection(canceled.rest())).toMatchObject({ name: 'AbortError', message });
   });
 });
 

@@ -1,13 +1,13 @@
 import { expect, it } from 'vitest';
 import { LoopbackService } from './loopback-service.js';
-import { makeClient, movie, perTest, quickPauses } from './support.js';
+import { createClient, createMovie, openPerTest, quickPauses } from './support.js';
 
 quickPauses();
 
-const MOVIE = movie(1_000_000);
-const service = perTest(new LoopbackService());
+const MOVIE = createMovie(1_000_000);
+const service = openPerTest(new LoopbackService());
 
-const open = (options = {}) => makeClient(service).jobs.output('job_1', { resume: true, ...options });
+const open = (options = {}) => createClient(service).jobs.output('job_1', { resume: true, ...options });
 
 it('returns a response with its headers, whose body resumes after interruptions', async () => {
   const { etag } = service.addOutput('job_1', { body: MOVIE, cuts: [100, 0, 500_000] });
@@ -26,7 +26,7 @@ it('omits headers about encoded bytes, because the bytes are decoded', async () 
     init?.method === 'HEAD'
       ? new Response(null, { headers: { 'content-length': '4' } })
       : new Response('0123', { headers: encoded });
-  const response = await makeClient(service, { fetch }).jobs.output('job_1', { resume: true });
+  const response = await createClient(service, { fetch }).jobs.output('job_1', { resume: true });
   expect(Object.fromEntries(response.headers)).toEqual({
     etag: 'W/"a"',
     'content-type': expect.stringContaining('text/plain'),
@@ -36,7 +36,7 @@ it('omits headers about encoded bytes, because the bytes are decoded', async () 
 
 it("doesn't resume unless requested", async () => {
   service.addOutput('job_1', { body: MOVIE, cuts: [500_000] });
-  const plain = await makeClient(service).jobs.output('job_1');
+  const plain = await createClient(service).jobs.output('job_1');
   await expect(plain.arrayBuffer()).rejects.toMatchObject({ name: 'ConnectionError' });
 });
 

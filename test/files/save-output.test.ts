@@ -12,15 +12,15 @@ import { saveOutput } from '../../src/adapters/node/index.js';
 import { DownloadError } from '../../src/errors/index.js';
 import { ROOT } from '../support/build.js';
 import { hash, LoopbackService } from './loopback-service.js';
-import { EXPIRED, failure, makeClient, movie, perTest, quickPauses } from './support.js';
+import { createClient, createMovie, EXPIRED, failure, openPerTest, quickPauses } from './support.js';
 
 quickPauses();
 
 const run = promisify(execFile);
-const MOVIE = movie(2_000_000);
-const OTHER = movie(2_000_000, 7);
+const MOVIE = createMovie(2_000_000);
+const OTHER = createMovie(2_000_000, 7);
 
-const service = perTest(new LoopbackService());
+const service = openPerTest(new LoopbackService());
 let directory: string;
 let target: string;
 beforeEach(async () => {
@@ -31,7 +31,7 @@ beforeEach(async () => {
 afterEach(() => rm(directory, { recursive: true }));
 
 const save = (path: string | URL = target, options: Parameters<typeof saveOutput>[3] = {}) =>
-  saveOutput(makeClient(service), 'job_1', path, options);
+  saveOutput(createClient(service), 'job_1', path, options);
 const names = async () => (await readdir(directory)).sort();
 const isMovie = async (path: string) => expect(hash(await readFile(path))).toBe(hash(MOVIE));
 
@@ -51,7 +51,7 @@ it('saves the complete file and nothing else', async () => {
 });
 
 it('names the file after the job if the path is a directory', async () => {
-  const saved = await saveOutput(makeClient(service), { id: 'job_1' }, directory);
+  const saved = await saveOutput(createClient(service), { id: 'job_1' }, directory);
   expect(saved.path).toBe(join(directory, 'job_1.mp4'));
 });
 
@@ -127,7 +127,7 @@ describe('an existing file', () => {
   });
 
   it("in a directory resolves without a second download if it is this job's", async () => {
-    const client = makeClient(service);
+    const client = createClient(service);
     const first = await saveOutput(client, 'job_1', directory);
     await writeFile(first.path, OTHER);
     expect(await saveOutput(client, 'job_1', directory)).toEqual({ ...first, existed: true });
@@ -216,7 +216,7 @@ describe('failures', () => {
   });
 
   it('an unknown job rejects with a NotFoundError', async () => {
-    expect(await failure(saveOutput(makeClient(service), 'job_9', target))).toMatchObject({ name: 'NotFoundError' });
+    expect(await failure(saveOutput(createClient(service), 'job_9', target))).toMatchObject({ name: 'NotFoundError' });
   });
 
   it('an abort leaves nothing behind and rejects with its reason', async () => {
@@ -232,14 +232,14 @@ describe('failures', () => {
   });
 });
 
-describe('a path that ends in a slash', () => {
-  it('means a directory, so a file with a missing directory creates its parents', async () => {
-    const path = join(directory, 'new/deep/fox.mp4');
-    expect((await save(path)).path).toBe(path);
-    await isMovie(path);
-  });
+it('creates missing parent directories', async () => {
+  const path = join(directory, 'new/deep/fox.mp4');
+  expect((await save(path)).path).toBe(path);
+  await isMovie(path);
+});
 
-  it('means a directory, which is created with its parents', async () => {
+describe('a path that ends in a slash', () => {
+  it('is a directory, which is created with its parents', async () => {
     const { path } = await save(join(directory, 'new/deep/'));
     expect(path).toBe(join(directory, 'new/deep/job_1.mp4'));
     await isMovie(path);
@@ -301,7 +301,7 @@ it.each<[string, { client?: unknown; job?: unknown; path?: unknown; options?: ob
   ['a missing path', { path: null }, 'path must be a non-empty string'],
   ['an unknown option', { options: { overwite: true } }, 'Did you mean "overwrite"?'],
 ])('%s is reported with the fix', async (_, given, message) => {
-  const all = { client: makeClient(service), job: 'job_1', path: target, options: {}, ...given };
+  const all = { client: createClient(service), job: 'job_1', path: target, options: {}, ...given };
   const error = await failure(saveOutput(all.client as never, all.job as never, all.path as never, all.options));
   expect(error.name).toBe('GenError');
   expect(error.message).toContain(message);
@@ -312,7 +312,7 @@ it('a file without a content-length is complete if its size matches HEAD', async
     init?.method === 'HEAD'
       ? new Response(null, { headers: { 'content-type': 'video/mp4', 'content-length': '4' } })
       : new Response(new Blob([bytes]).stream(), { headers: { 'content-type': 'video/mp4' } });
-  const saved = (bytes: string) => saveOutput(makeClient(service, { fetch: fetchOf(bytes) }), 'job_1', target);
+  const saved = (bytes: string) => saveOutput(createClient(service, { fetch: fetchOf(bytes) }), 'job_1', target);
   await expect(saved('01')).rejects.toMatchObject({ name: 'DownloadError', code: 'interrupted' });
   expect(await names()).toEqual([]);
   expect(await saved('0123')).toMatchObject({ sizeBytes: 4 });
@@ -360,7 +360,7 @@ describe('concurrent calls that save one job to one path', () => {
   it("don't mistake another job's file for their own", async () => {
     service.addOutput('job_2', { body: OTHER });
     const jobs = ['job_1', 'job_2', 'job_1', 'job_2'];
-    const all = await Promise.allSettled(jobs.map((job) => saveOutput(makeClient(service), job, target)));
+    const all = await Promise.allSettled(jobs.map((job) => saveOutput(createClient(service), job, target)));
     const rejected = all.filter(({ status }) => status === 'rejected');
     expect(rejected).toHaveLength(2);
     for (const { reason } of rejected as PromiseRejectedResult[]) expect(reason).toMatchObject({ code: 'file_exists' });

@@ -5,19 +5,20 @@ import { rejection } from '../transport/support.js';
 import type { LoopbackService } from './loopback-service.js';
 
 /** Creates a client of the loopback service. */
-export function makeClient(service: LoopbackService, options: Partial<ClientOptions> = {}): GenClient {
+export function createClient(service: LoopbackService, options: Partial<ClientOptions> = {}): GenClient {
   return new GenClient({ apiKey: 'key-for-tests', baseUrl: service.baseUrl, ...options });
 }
 
 /** Opens a server before each test, and closes it afterward. */
-export function perTest<T extends { open(): Promise<void>; close(): Promise<void> }>(server: T): T {
+export function openPerTest<T extends { open(): Promise<void>; close(): Promise<void> }>(server: T): T {
   beforeEach(() => server.open());
   afterEach(() => server.close());
   return server;
 }
 
 /** Creates a file's bytes. Files with another `step` have other bytes. */
-export const movie = (sizeBytes: number, step = 13) => new Uint8Array(sizeBytes).map((_, at) => (at * step) % 249);
+export const createMovie = (sizeBytes: number, step = 13) =>
+  new Uint8Array(sizeBytes).map((_, at) => (at * step) % 249);
 
 /** The rejection of a file whose link has expired. */
 export const EXPIRED = { status: 410, body: { error: { code: 'output_expired', message: 'Gone.' } } };

@@ -9,7 +9,7 @@ import { ConnectionError, UploadError } from '../../src/errors/index.js';
 import type { GenClient } from '../../src/index.js';
 import type { UploadSource } from '../../src/schemas/upload.js';
 import { hash, LoopbackService } from './loopback-service.js';
-import { failure, makeClient, perTest, quickPauses } from './support.js';
+import { createClient, failure, openPerTest, quickPauses } from './support.js';
 
 quickPauses();
 
@@ -18,7 +18,7 @@ PNG.set([
   0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0, 0, 0, 13, 0x49, 0x48, 0x44, 0x52, 0, 0, 1, 44, 0, 0, 1, 44,
 ]);
 
-const service = perTest(new LoopbackService());
+const service = openPerTest(new LoopbackService());
 let directory: string;
 let file: string;
 beforeAll(async () => {
@@ -29,7 +29,7 @@ beforeAll(async () => {
 afterAll(() => rm(directory, { recursive: true }));
 
 const upload = (...[source, options]: Parameters<GenClient['uploads']['upload']>) =>
-  makeClient(service).uploads.upload(source, options);
+  createClient(service).uploads.upload(source, options);
 const puts = () => service.log.filter((line) => line.startsWith('PUT'));
 
 /** Creates a stream that yields `bytes` in chunks. */
@@ -77,7 +77,7 @@ describe('every source arrives in full, with its length and the signed headers',
 });
 
 it('sends exactly the returned headers to storage, without the API key', async () => {
-  await makeClient(service, { headers: { 'x-mine': 'for the service only' } }).uploads.upload(new Blob([PNG]));
+  await createClient(service, { headers: { 'x-mine': 'for the service only' } }).uploads.upload(new Blob([PNG]));
   const put = service.seen.find(({ at }) => at === 'storage');
   expect(put?.headers).toMatchObject({ 'content-type': 'image/png', 'content-length': `${PNG.length}` });
   for (const header of ['authorization', 'x-mine', 'idempotency-key', 'transfer-encoding']) {
@@ -86,7 +86,7 @@ it('sends exactly the returned headers to storage, without the API key', async (
 });
 
 it('omits headers that only the runtime can set, in any spelling', async () => {
-  const client = makeClient(service);
+  const client = createClient(service);
   const params = { file_name: 'a.png', mime_type: 'image/png', file_size: PNG.length, upload_type: 'IMAGE' } as const;
   const created = await client.uploads.create(params);
   const own = { 'Content-Length': '7', Host: 'evil.test', Connection: 'x', 'Transfer-Encoding': 'x', Expect: 'x' };
@@ -335,7 +335,7 @@ describe('the separate steps', () => {
   const params = { file_name: 'a.mp4', mime_type: 'video/mp4', file_size: MP4.length, upload_type: 'VIDEO' } as const;
 
   it('return the same result as the single call', async () => {
-    const { uploads } = makeClient(service);
+    const { uploads } = createClient(service);
     const created = await uploads.create(params);
     expect(created.headers).toEqual({ 'Content-Type': 'video/mp4', 'x-storage-meta-owner': 'workspace-1' });
     const reported: number[] = [];
@@ -351,7 +351,7 @@ describe('the separate steps', () => {
   });
 
   it("send the key with the service's own PUT, within its rate limit", async () => {
-    const { uploads } = makeClient(service);
+    const { uploads } = createClient(service);
     const created = await uploads.create(params);
     await uploads.put({ ...created, direct_upload_url: `/v1/uploads?upload_id=${created.upload_id}` }, blob());
     const headers = { authorization: 'Bearer key-for-tests' };
@@ -359,7 +359,7 @@ describe('the separate steps', () => {
   });
 
   it('distinguish source errors from connection errors', async () => {
-    const { uploads } = makeClient(service);
+    const { uploads } = createClient(service);
     const created = await uploads.create({ ...params, file_size: 100 });
     const broken = () => new ReadableStream<Uint8Array>({ pull: () => Promise.reject(new Error('The disk failed.')) });
     const error = await failure(uploads.put(created, broken, { sizeBytes: 100 }));

@@ -5,12 +5,12 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vites
 import { azureBlob } from '../../examples/storage/azure-blob.js';
 import { copyOutput } from '../../src/adapters/storage/index.js';
 import { hash, LoopbackService } from '../files/loopback-service.js';
-import { makeClient, movie } from '../files/support.js';
+import { createClient, createMovie } from '../files/support.js';
 import { freePort } from '../support/free-port.js';
 import { PATIENCE_MS } from '../support/patience.js';
 import { importPackage, packageProgram, whyNoStores } from './packages.js';
 
-const MOVIE = movie(6_000_000);
+const MOVIE = createMovie(6_000_000);
 const SHA256 = hash(MOVIE);
 
 interface Blob {
@@ -59,7 +59,7 @@ describe.skipIf(whyNoStores() !== undefined)('Azure Blob Storage', () => {
     blob = container.getBlockBlobClient(`fox-${count}.mp4`);
     service.addOutput('job_1', { body: MOVIE });
   });
-  const copy = (options = {}) => copyOutput(makeClient(service), 'job_1', azureBlob(blob), options);
+  const copy = (options = {}) => copyOutput(createClient(service), 'job_1', azureBlob(blob), options);
 
   it('stores the complete file over an interrupted connection', async () => {
     service.addOutput('job_1', { body: MOVIE, cuts: [3_000_000, 10] });
@@ -73,7 +73,7 @@ describe.skipIf(whyNoStores() !== undefined)('Azure Blob Storage', () => {
     await copy();
     expect(await copy()).toMatchObject({ existed: true });
     service.addOutput('job_2', { body: MOVIE });
-    const other = copyOutput(makeClient(service), 'job_2', azureBlob(blob));
+    const other = copyOutput(createClient(service), 'job_2', azureBlob(blob));
     await expect(other).rejects.toMatchObject({ name: 'StorageError', code: 'object_exists', store: 'azure' });
   });
 

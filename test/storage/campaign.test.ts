@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { expect, it } from 'vitest';
 import { copyOutput, s3 } from '../../src/adapters/storage/index.js';
 import { LoopbackService } from '../files/loopback-service.js';
-import { makeClient, movie, perTest } from '../files/support.js';
+import { createClient, createMovie, openPerTest } from '../files/support.js';
 import { ROOT } from '../support/build.js';
 import { runCampaign } from './campaign.js';
 import { S3Double } from './s3-double.js';
@@ -18,9 +18,9 @@ it('60 copies through faults on both sides store 60 complete objects, and repeat
   expect(report).toMatchObject({ complete: 60, incomplete: 0, repeated, withApiKey: 0 });
 });
 
-const MOVIE = movie(2_000_000);
-const service = perTest(new LoopbackService());
-const store = perTest(new S3Double());
+const MOVIE = createMovie(2_000_000);
+const service = openPerTest(new LoopbackService());
+const store = openPerTest(new S3Double());
 
 it.each([10_000, 1_999_999])(
   "a program killed after %i bytes leaves no object and doesn't change the job",
@@ -40,7 +40,7 @@ it.each([10_000, 1_999_999])(
     expect(signal).toBe('SIGKILL');
     expect(store.objects.size).toBe(0);
     expect(service.seen.every(({ method }) => method === 'GET' || method === 'HEAD')).toBe(true);
-    expect(await copyOutput(makeClient(service), 'job_1', s3(store.at('fox.mp4')))).toMatchObject({ existed: false });
+    expect(await copyOutput(createClient(service), 'job_1', s3(store.at('fox.mp4')))).toMatchObject({ existed: false });
     expect(store.objects.get('fox.mp4')?.bytes.equals(MOVIE)).toBe(true);
   },
 );

@@ -5,22 +5,22 @@ import { promisify } from 'node:util';
 import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { copyOutput, s3 } from '../../src/adapters/storage/index.js';
 import { LoopbackService } from '../files/loopback-service.js';
-import { makeClient, movie, perTest } from '../files/support.js';
+import { createClient, createMovie, openPerTest } from '../files/support.js';
 import { ensureBuilt, ROOT } from '../support/build.js';
 import { MemoryStore } from './memory-store.js';
 import { S3Double } from './s3-double.js';
 
-const MOVIE = movie(1_000_000);
+const MOVIE = createMovie(1_000_000);
 
 describe('a hanging store', () => {
-  const service = perTest(new LoopbackService());
-  const store = perTest(new S3Double());
+  const service = openPerTest(new LoopbackService());
+  const store = openPerTest(new S3Double());
 
   it('times out after timeoutMs and is retried, in mid-body and before the response', async () => {
     service.addOutput('job_1', { body: MOVIE });
     store.faults.push({ method: 'PUT', stallAfter: 100_000 }, { method: 'PUT', stallAfter: MOVIE.length });
     const start = performance.now();
-    const stored = await copyOutput(makeClient(service), 'job_1', s3(store.at('x')), { timeoutMs: 300 });
+    const stored = await copyOutput(createClient(service), 'job_1', s3(store.at('x')), { timeoutMs: 300 });
     expect(stored.existed).toBe(false);
     expect(performance.now() - start).toBeGreaterThan(600);
     expect(store.sent('PUT')).toHaveLength(3);
@@ -29,7 +29,7 @@ describe('a hanging store', () => {
   it('fails with a StorageError that identifies the option if it never recovers', async () => {
     service.addOutput('job_1', { body: MOVIE });
     const put = () => new Promise<never>(() => {});
-    const copying = copyOutput(makeClient(service), 'job_1', { put }, { timeoutMs: 100, retries: 0 });
+    const copying = copyOutput(createClient(service), 'job_1', { put }, { timeoutMs: 100, retries: 0 });
     await expect(copying).rejects.toMatchObject({
       name: 'StorageError',
       code: 'timeout',
@@ -48,7 +48,7 @@ describe('a hanging store', () => {
       },
     });
     const fetch = async () => new Response(slow, { headers: { 'content-length': '5000', etag: '"1"' } });
-    const client = makeClient(service, { fetch });
+    const client = createClient(service, { fetch });
     const options = { timeoutMs: 100, retries: 0 };
     expect(await copyOutput(client, 'job_1', new MemoryStore().at('x'), options)).toMatchObject({ sizeBytes: 5_000 });
   });

@@ -2,18 +2,18 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createOutputHandler } from '../../src/adapters/storage/index.js';
 import type { OutputHandlerOptions } from '../../src/adapters/storage/output-handler.js';
 import { LoopbackService } from '../files/loopback-service.js';
-import { makeClient, movie, perTest, quickPauses } from '../files/support.js';
+import { createClient, createMovie, openPerTest, quickPauses } from '../files/support.js';
 
 quickPauses();
 
-const MOVIE = movie(600_000);
+const MOVIE = createMovie(600_000);
 
-const service = perTest(new LoopbackService());
+const service = openPerTest(new LoopbackService());
 beforeEach(() => void service.addOutput('job_1', { body: MOVIE }));
 
 type Options = Partial<OutputHandlerOptions>;
 const serve = (options: Options = {}, path = '/files/job_1', init?: RequestInit) =>
-  createOutputHandler({ client: makeClient(service), authorize: () => true, ...options })(
+  createOutputHandler({ client: createClient(service), authorize: () => true, ...options })(
     new Request(`https://app.test${path}`, init),
   );
 const range = (text: string, more: Record<string, string> = {}) => ({ headers: { range: text, ...more } });
@@ -98,7 +98,7 @@ describe("a request's job", () => {
     ['/files/abc.mp4', 'abc.mp4'],
     ['/job_1/file?job=job_2', 'job_2'],
     ['/files/job_%E0%A4%A/x', 'x'],
-  ])('is taken from the path: for %s it is %s', async (path, id) => {
+  ])('is parsed from the path %s: %s', async (path, id) => {
     expect(await requested(path)).toEqual([id]);
   });
 
@@ -148,7 +148,7 @@ describe('a response other than the complete file', () => {
     const response = await serve({ source: () => ({ get: async () => part() }), onError });
     expect(await response.bytes()).toEqual(MOVIE);
     expect(onError).toHaveBeenCalledOnce();
-    const client = makeClient(service, { fetch: async () => part() });
+    const client = createClient(service, { fetch: async () => part() });
     expect((await serve({ client })).status).toBe(502);
   });
 });
@@ -191,7 +191,7 @@ describe('authorization', () => {
     [{ authorise: () => true }, 'Did you mean "authorize"?'],
     [{ client: {} }, 'must be a GenClient'],
   ])('is validated with the other options: %o', (options, message) => {
-    const all = { client: makeClient(service), authorize: () => true, ...options };
+    const all = { client: createClient(service), authorize: () => true, ...options };
     expect(() => createOutputHandler(all as never)).toThrow(message);
   });
 });
@@ -238,7 +238,7 @@ describe("a file that can't be served", () => {
   ])('because of a %i %s from the service gets a %i, reported to onError', async (status, code, expected) => {
     service.addOutput('job_1', reject(status, code));
     const onError = vi.fn();
-    const response = await serve({ client: makeClient(service, { maxRetries: 0 }), onError });
+    const response = await serve({ client: createClient(service, { maxRetries: 0 }), onError });
     expect(response.status).toBe(expected);
     expect(onError).toHaveBeenCalledOnce();
     expect(await response.text()).not.toContain('key');
@@ -246,7 +246,7 @@ describe("a file that can't be served", () => {
 
   it('because the service is busy gets a 503 with Retry-After', async () => {
     service.addOutput('job_1', reject(429, 'rate_limited'));
-    const response = await serve({ client: makeClient(service, { rateLimit: 'throw', maxRetries: 0 }) });
+    const response = await serve({ client: createClient(service, { rateLimit: 'throw', maxRetries: 0 }) });
     expect([response.status, response.headers.has('retry-after')]).toEqual([503, true]);
   });
 
@@ -257,7 +257,7 @@ describe("a file that can't be served", () => {
       controller.abort();
       throw new Error('aborted');
     };
-    const handler = createOutputHandler({ client: makeClient(service), authorize, onError });
+    const handler = createOutputHandler({ client: createClient(service), authorize, onError });
     const response = await handler(new Request('https://app.test/files/job_1', { signal: controller.signal }));
     expect([response.status, onError.mock.calls]).toEqual([499, []]);
   });

@@ -1,10 +1,10 @@
 // A Worker in workerd with an R2 bucket and without Node APIs.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { hash, LoopbackService } from '../files/loopback-service.js';
-import { movie } from '../files/support.js';
+import { createMovie } from '../files/support.js';
 import { miniflare, startWorker, type TestBucket, type TestWorker } from './worker.js';
 
-const MOVIE = movie(1_000_000);
+const MOVIE = createMovie(1_000_000);
 const SHA256 = hash(MOVIE);
 
 const WORKER = `

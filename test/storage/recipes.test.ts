@@ -46,19 +46,19 @@ it('nextjs-s3: the webhook copies the file to S3, and GET serves it from there',
   stubEnvs({ AWS_ACCESS_KEY_ID: account.accessKeyId, AWS_SECRET_ACCESS_KEY: account.secretAccessKey });
   const { GET, POST } = await import('../../examples/storage/nextjs-s3.js');
   const job = await createVideo();
-  const { body, headers } = await signWebhook(completedEvent(job.id, baseUrl), { secret: sandbox.webhookSecret });
-  const received = await POST(new Request('https://app.test/api/videos/webhook', { method: 'POST', body, headers }));
+  const signed = await signWebhook(completedEvent(job.id, baseUrl), { secret: sandbox.webhookSecret });
+  const received = await POST(new Request('https://app.test/api/videos/webhook', { method: 'POST', ...signed }));
   expect(received.status).toBe(200);
   const object = store.objects.get(`videos/${job.id}.mp4`);
   expect(object?.bytes.equals(await bytesOf(job.id))).toBe(true);
   expect(object?.headers).toMatchObject({ 'cache-control': 'private, max-age=86400' });
-  const reads = sandbox.requests.length;
-  const show = (user: string) =>
+  const requests = sandbox.requests.length;
+  const get = (user: string) =>
     GET(new Request(`https://app.test/api/videos/${job.id}`, { headers: { 'x-user': user } }));
-  const shown = await show('user-1');
-  expect(Buffer.from(await shown.arrayBuffer()).equals(object?.bytes ?? Buffer.alloc(0))).toBe(true);
-  expect((await show('user-2')).status).toBe(404);
-  expect(sandbox.requests.length).toBe(reads);
+  const served = Buffer.from(await (await get('user-1')).arrayBuffer());
+  expect(object?.bytes.equals(served)).toBe(true);
+  expect((await get('user-2')).status).toBe(404);
+  expect(sandbox.requests).toHaveLength(requests);
 });
 
 it.skipIf(!miniflare)(
@@ -67,28 +67,23 @@ it.skipIf(!miniflare)(
     const program = readFileSync(`${ROOT}examples/storage/cloudflare-worker.ts`, 'utf8');
     const worker = await startWorker(program, { ...env, APP_TOKEN: 'token' }, 'VIDEOS');
     closing.push(() => worker.dispose());
-    const authorization = { authorization: 'Bearer token' };
-    const created = await worker.dispatchFetch('https://app.test/videos', {
-      method: 'POST',
-      headers: authorization,
-      body: JSON.stringify({ prompt: 'a fox' }),
-    });
+    const headers = { authorization: 'Bearer token' };
+    const init = { method: 'POST', headers, body: JSON.stringify({ prompt: 'a fox' }) };
+    const created = await worker.dispatchFetch('https://app.test/videos', init);
     expect(created.status).toBe(202);
     const { video } = (await created.json()) as { video: string };
     const id = video.replace('/videos/', '');
     expect(sandbox.jobs).toHaveLength(1);
     // The webhook URL doesn't resolve, so send the event manually.
-    const { body, headers } = await signWebhook(completedEvent(id, baseUrl), { secret: sandbox.webhookSecret });
-    const webhook = await worker.dispatchFetch('https://app.test/webhook', { method: 'POST', body, headers });
+    const signed = await signWebhook(completedEvent(id, baseUrl), { secret: sandbox.webhookSecret });
+    const webhook = await worker.dispatchFetch('https://app.test/webhook', { method: 'POST', ...signed });
     expect(webhook.status).toBe(200);
     const bucket = await worker.getR2Bucket('VIDEOS');
     const expected = await bytesOf(id);
-    expect(await bucket.head(`videos/${id}.mp4`)).toMatchObject({
-      size: expected.length,
-      customMetadata: { 'gen-job': id },
-    });
-    const shown = await worker.dispatchFetch(`https://app.test${video}`, { headers: authorization });
-    expect(Buffer.from(await shown.arrayBuffer()).equals(expected)).toBe(true);
+    const stored = { size: expected.length, customMetadata: { 'gen-job': id } };
+    expect(await bucket.head(`videos/${id}.mp4`)).toMatchObject(stored);
+    const served = await worker.dispatchFetch(`https://app.test${video}`, { headers });
+    expect(Buffer.from(await served.arrayBuffer()).equals(expected)).toBe(true);
     expect((await worker.dispatchFetch(`https://app.test${video}`)).status).toBe(404);
   },
 );

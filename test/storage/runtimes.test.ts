@@ -7,18 +7,18 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { LoopbackService } from '../files/loopback-service.js';
-import { movie, perTest } from '../files/support.js';
+import { createMovie, openPerTest } from '../files/support.js';
 import { ensureBuilt, ROOT } from '../support/build.js';
 import { realTool } from '../support/real-tools.js';
 import { whyNoStores } from './packages.js';
 import { S3Double } from './s3-double.js';
 
 const run = promisify(execFile);
-const MOVIE = movie(2_000_000);
+const MOVIE = createMovie(2_000_000);
 const FLAGS = { bun: [], deno: ['run', '--no-config', '--no-lock', '--node-modules-dir=manual', '--allow-all'] };
 
-const service = perTest(new LoopbackService());
-const store = perTest(new S3Double());
+const service = openPerTest(new LoopbackService());
+const store = openPerTest(new S3Double());
 const folder = mkdtempSync(join(tmpdir(), 'gen-copy-'));
 beforeAll(ensureBuilt);
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

@@ -2,21 +2,21 @@ import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { copyOutput, createOutputHandler, StorageError, s3 } from '../../src/adapters/storage/index.js';
 import type { S3Options } from '../../src/adapters/storage/s3.js';
 import { hash, LoopbackService } from '../files/loopback-service.js';
-import { EXPIRED, failure, makeClient, movie, perTest, quickPauses } from '../files/support.js';
+import { createClient, createMovie, EXPIRED, failure, openPerTest, quickPauses } from '../files/support.js';
 import { S3Double, type S3Object } from './s3-double.js';
 
 quickPauses();
 
-const MOVIE = movie(1_500_000);
+const MOVIE = createMovie(1_500_000);
 const SHA256 = hash(MOVIE);
 const KEY = 'videos/job_1.mp4';
 
-const service = perTest(new LoopbackService());
-const store = perTest(new S3Double());
+const service = openPerTest(new LoopbackService());
+const store = openPerTest(new S3Double());
 beforeEach(() => void service.addOutput('job_1', { body: MOVIE }));
 
 const copy = (options: Partial<S3Options> = {}, more = {}) =>
-  copyOutput(makeClient(service), 'job_1', s3({ ...store.at(KEY), ...options }), more);
+  copyOutput(createClient(service), 'job_1', s3({ ...store.at(KEY), ...options }), more);
 /** Creates an object that another program stored, with or without a job. */
 const objectOf = (bytes: Uint8Array, job?: string): S3Object => ({
   ...{ bytes: Buffer.from(bytes), etag: '"1"', contentType: 'video/mp4', modified: new Date() },
@@ -71,7 +71,7 @@ describe('a repeated copy', () => {
 
   it('is rejected if another object exists, and replaces it with overwrite', async () => {
     service.addOutput('job_2', { body: new Uint8Array(10) });
-    await copyOutput(makeClient(service), 'job_2', s3(store.at(KEY)));
+    await copyOutput(createClient(service), 'job_2', s3(store.at(KEY)));
     const error = await failure(copy());
     expect(error).toMatchObject({ name: 'StorageError', code: 'object_exists', status: 412, store: 's3' });
     expect(error.message).toContain('overwrite: true');
@@ -296,7 +296,7 @@ it('calls a credentials function for each request, and reports expired credentia
 });
 
 describe('a store that redirects', () => {
-  const other = perTest(new S3Double());
+  const other = openPerTest(new S3Double());
   const toOther = () => ({ redirect: { status: 307, location: `${other.endpoint}/media/${KEY}` } });
 
   it('is followed once for a HEAD, and then receives the put directly', async () => {
@@ -378,7 +378,7 @@ it("serves the copy's ranges through a handler, without a call to the service", 
   await copy();
   const before = service.seen.length;
   const handler = createOutputHandler({
-    client: makeClient(service),
+    client: createClient(service),
     authorize: () => true,
     source: () => s3(store.at(KEY)),
   });

@@ -8,11 +8,6 @@ export interface Account {
   readonly sessionToken?: string;
 }
 
-export interface Expected {
-  readonly account: Account;
-  readonly region: string;
-}
-
 /** An error as S3 reports it. */
 export interface S3Error {
   readonly status: number;
@@ -25,12 +20,13 @@ const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
 const hmac = (key: string | Buffer, text: string) => createHmac('sha256', key).update(text).digest();
 
 /** Returns the error of a request, or undefined if its signature is valid. */
-export function verifySignature(request: IncomingMessage, { account, region }: Expected): S3Error | undefined {
+export function verifySignature(
+  request: IncomingMessage,
+  { account, region }: { readonly account: Account; readonly region: string },
+): S3Error | undefined {
   const { headers } = request;
-  const authorization = headers.authorization ?? '';
-  const [, credential = '', signedHeaders = '', signature = ''] =
-    /^AWS4-HMAC-SHA256 Credential=([^,]+), ?SignedHeaders=([^,]+), ?Signature=([0-9a-f]{64})$/.exec(authorization) ??
-    [];
+  const syntax = /^AWS4-HMAC-SHA256 Credential=([^,]+), ?SignedHeaders=([^,]+), ?Signature=([0-9a-f]{64})$/;
+  const [, credential = '', signedHeaders = '', signature = ''] = syntax.exec(headers.authorization ?? '') ?? [];
   if (credential === '') return { status: 403, code: 'AccessDenied' };
   const [keyId, day, scopeRegion, service, terminal] = credential.split('/');
   if (keyId !== account.accessKeyId) return { status: 403, code: 'InvalidAccessKeyId' };
@@ -51,11 +47,7 @@ export function verifySignature(request: IncomingMessage, { account, region }: E
   // S3 requires signatures for these headers.
   const mustBeSigned = Object.keys(headers).filter((name) => name === 'host' || name.startsWith('x-amz-'));
   if (mustBeSigned.some((name) => !names.includes(name)))
-    return {
-      status: 403,
-      code: 'AccessDenied',
-      message: 'There were headers present in the request which were not signed',
-    };
+    return { status: 403, code: 'AccessDenied', message: 'There were headers present which were not signed' };
   const expected = signatureOf(request, { names, account, region, stamp, day: day ?? '' });
   return expected === signature ? undefined : { status: 403, code: 'SignatureDoesNotMatch' };
 }
@@ -91,12 +83,9 @@ function signatureOf(request: IncomingMessage, { names, account, region, stamp, 
     names.join(';'),
     request.headers['x-amz-content-sha256'],
   ].join('\n');
-  const scope = `${day}/${region}/s3/aws4_request`;
-  const key = [day, region, 's3', 'aws4_request'].reduce<string | Buffer>(
-    (from, part) => hmac(from, part),
-    `AWS4${account.secretAccessKey}`,
-  );
-  return hmac(key, `AWS4-HMAC-SHA256\n${stamp}\n${scope}\n${sha256(canonical)}`).toString('hex');
+  const scope = [day, region, 's3', 'aws4_request'];
+  const key = scope.reduce<string | Buffer>(hmac, `AWS4${account.secretAccessKey}`);
+  return hmac(key, `AWS4-HMAC-SHA256\n${stamp}\n${scope.join('/')}\n${sha256(canonical)}`).toString('hex');
 }
 
 /** Percent-encodes everything except letters, digits, and -._~ (RFC 3986). */

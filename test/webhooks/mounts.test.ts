@@ -24,7 +24,7 @@ import {
 } from './apps.js';
 import { event, SECRET } from './deliver.js';
 import { listen } from './node-server.js';
-import { missingNest } from './run-nest.js';
+import { whyNoNest } from './run-nest.js';
 
 const consoleError = vi.fn();
 const listener = vi.fn();
@@ -99,7 +99,7 @@ async function deliver({ send }: { readonly send: Send }, secret = SECRET): Prom
 const PAGE = { 'x-gen-page': '1', 'sec-fetch-site': 'same-origin' };
 const JSON_PAGE = { ...PAGE, 'content-type': 'application/json' };
 
-const skipped = (name: string) => name === 'Nest' && missingNest() !== undefined;
+const skipped = (name: string) => name === 'Nest' && whyNoNest() !== undefined;
 describe.each(Object.entries(MOUNTS).filter(([name]) => !skipped(name)))('%s', (_, open) => {
   test('handles a signed event, and rejects a forged one', async () => {
     await using app = await open();

@@ -6,7 +6,7 @@ import { ensureBuilt, ROOT } from '../support/build.js';
 import { checkReceiver, SECRETS } from './check-receiver.js';
 import { event } from './deliver.js';
 import { serveWeb } from './node-server.js';
-import { compileForNest, missingNest } from './run-nest.js';
+import { compileForNest, whyNoNest } from './run-nest.js';
 import { withReceiver } from './run-receiver.js';
 
 const FOLDER = join(ROOT, 'examples/receivers');
@@ -32,7 +32,7 @@ test('nextjs-route.ts handles valid events once, even during a rotation, and rej
   await checkReceiver({ url: `${served.url}/webhooks`, printed: () => log.mock.calls.flat().join('\n') });
 });
 
-describe.skipIf(missingNest())('Nest', () => {
+describe.skipIf(whyNoNest())('Nest', () => {
   test('nest.ts handles valid events once, even during a rotation, and rejects others', async () => {
     const program = await compileForNest('examples/receivers/nest.ts');
     await withReceiver({ program: process.execPath, args: [program] }, checkReceiver);

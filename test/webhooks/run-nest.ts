@@ -6,7 +6,7 @@ import { ROOT } from '../support/build.js';
 const FOLDER = join(ROOT, 'test/receivers');
 
 /** Returns why Nest is unavailable, or undefined. Throws in CI, where it must be installed. */
-export function missingNest(): string | undefined {
+export function whyNoNest(): string | undefined {
   if (existsSync(join(FOLDER, 'node_modules/@nestjs/core'))) return undefined;
   const reason = 'Nest is not installed (npm ci --prefix test/receivers)';
   if (process.env.CI) throw new Error(reason);
