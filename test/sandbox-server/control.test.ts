@@ -1,18 +1,14 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { GenClient } from '../../src/client/client.js';
 import { createSandbox, type Sandbox } from '../../src/sandbox/index.js';
 
 let sandbox: Sandbox;
 let client: GenClient;
-const closing: (() => Promise<void>)[] = [];
 beforeEach(() => {
   sandbox = createSandbox({ clock: 'manual', webhookFetch: async () => new Response(null, { status: 204 }) });
   client = new GenClient({ apiKey: sandbox.apiKey, baseUrl: sandbox.baseUrl, fetch: sandbox.fetch });
-});
-afterEach(async () => {
-  for (const close of closing.splice(0)) await close();
 });
 
 async function control(path: string, body?: unknown, method = body === undefined ? 'GET' : 'POST') {
@@ -42,7 +38,7 @@ describe('the control API', () => {
     expect((await control(`faults/${body.id}`, undefined, 'DELETE')).status).toBe(404);
   });
 
-  it('tops up, creates and revokes keys, pauses dispatch, logs requests except its own, and resets', async () => {
+  it("tops up, creates and revokes keys, pauses dispatch, logs the client's requests, and resets", async () => {
     expect((await control('topup', { usd: 20 })).body).toEqual({ balanceTokens: 1400 });
     expect((await control('ledger')).body).toMatchObject({ balanceTokens: 1400, paidTokens: 1400 });
     const { key, webhookSecret } = (await control('keys', { scopes: ['jobs:read'], account: 'other' })).body;
@@ -63,9 +59,9 @@ describe('the control API', () => {
     expect((await control(`jobs/${job.id}/output`)).status).toBe(409);
     await sandbox.advance(60_000);
     const url = `${sandbox.baseUrl}/_sandbox/jobs/${job.id}/output`;
-    const whole = await sandbox.fetch(url);
-    expect(whole.headers.get('content-type')).toBe('image/png');
-    const bytes = new Uint8Array(await whole.arrayBuffer());
+    const file = await sandbox.fetch(url);
+    expect(file.headers.get('content-type')).toBe('image/png');
+    const bytes = new Uint8Array(await file.arrayBuffer());
     const part = await sandbox.fetch(url, { headers: { range: 'bytes=8-15' } });
     expect(part.status).toBe(206);
     expect(part.headers.get('content-range')).toBe(`bytes 8-15/${bytes.length}`);
@@ -77,7 +73,7 @@ describe('the control API', () => {
     ['advance', '{}', 'ms must be'],
     ['advance', '[]', 'The body must be a JSON object.'],
     ['nothing', '{}', 'There is no POST /_sandbox/nothing.'],
-  ])('rejects %s with %s and explains why', async (path, body, message) => {
+  ])('rejects %s with the body %s and explains why', async (path, body, message) => {
     const rejected = await sandbox.fetch(`${sandbox.baseUrl}/_sandbox/${path}`, { method: 'POST', body });
     expect(rejected.status).toBe(path === 'nothing' ? 404 : 400);
     expect((await rejected.json()).error.message).toContain(message);
@@ -90,18 +86,18 @@ describe('the control API', () => {
   });
 });
 
-describe('requests from elsewhere', () => {
-  const ask = (url: string, init: RequestInit = {}) => sandbox.handle(new Request(url, init));
+describe('a server', () => {
+  const send = (url: string, init: RequestInit = {}) => sandbox.handle(new Request(url, init));
 
   it.each(['evil.example.com', 'sandbox.invalid.evil.com', '127.0.0.1.nip.io'])(
-    'with the host %s (DNS rebinding) are rejected, for reads and writes',
+    'rejects requests for the host %s (DNS rebinding)',
     async (host) => {
       for (const [path, method] of [
         ['_sandbox/state', 'GET'],
         ['', 'GET'],
         ['_sandbox/reset', 'POST'],
       ] as const) {
-        const rejected = await ask(`http://${host}:4010/${path}`, { method });
+        const rejected = await send(`http://${host}:4010/${path}`, { method });
         expect(rejected.status, `${method} ${path}`).toBe(403);
         expect(await rejected.text()).not.toContain(sandbox.apiKey);
       }
@@ -109,15 +105,15 @@ describe('requests from elsewhere', () => {
   );
 
   it.each(['localhost', '127.0.0.1', '[::1]', 'sandbox', 'host.docker.internal', 'a.localhost'])(
-    "aren't assumed for the host %s",
+    'accepts requests for the host %s',
     async (host) => {
-      expect((await ask(`http://${host}:4010/_sandbox/state`)).status).toBe(200);
+      expect((await send(`http://${host}:4010/_sandbox/state`)).status).toBe(200);
     },
   );
 
-  it("that are posted from another site's page (CSRF) are rejected", async () => {
+  it("rejects requests from another site's page (CSRF)", async () => {
     const url = 'http://127.0.0.1:4010/_sandbox/reset';
-    const post = (headers: Record<string, string>) => ask(url, { method: 'POST', headers });
+    const post = (headers: Record<string, string>) => send(url, { method: 'POST', headers });
     for (const headers of [
       { origin: 'https://evil.example.com' },
       { origin: 'http://127.0.0.1:8080' },
@@ -131,17 +127,16 @@ describe('requests from elsewhere', () => {
     expect((await post({})).status).toBe(200);
   });
 
-  it('get no response that other origins can read', async () => {
-    const response = await ask('http://127.0.0.1:4010/_sandbox/state', {
-      headers: { origin: 'https://evil.example.com' },
-    });
+  it('sends no response that other origins can read', async () => {
+    const headers = { origin: 'https://evil.example.com' };
+    const response = await send('http://127.0.0.1:4010/_sandbox/state', { headers });
     expect(response.headers.get('access-control-allow-origin')).toBeNull();
   });
 });
 
 it('responds the same way over a port, for example to curl', async () => {
   const server = await sandbox.listen();
-  closing.push(() => server.close());
+  onTestFinished(() => server.close());
   const curl = promisify(execFile)('curl', ['-s', '-d', '{"usd":20}', `${server.url}/_sandbox/topup`]);
   expect(JSON.parse((await curl).stdout)).toEqual({ balanceTokens: 1400 });
 });

@@ -3,13 +3,20 @@ import { setupServer } from 'msw/node';
 import { afterEach, expect, it } from 'vitest';
 import { GenClient } from '../../src/client/client.js';
 import { createSandbox, sandboxHandlers } from '../../src/sandbox/index.js';
-import { failingBody } from './failing-body.js';
+
+/** Creates a body that fails after its first bytes. */
+function failingBody() {
+  return new ReadableStream<Uint8Array>({
+    start: (controller) => controller.enqueue(new TextEncoder().encode('hello')),
+    pull: (controller) => controller.error(new TypeError('broken')),
+  });
+}
 
 const service = {
   baseUrl: 'https://sandbox.test/prefix',
   fetch: async (request: Request) => {
     if (request.url.endsWith('/reset')) throw new TypeError('reset');
-    if (request.url.endsWith('/cut')) return new Response(failingBody('hello'), { headers: { 'content-length': '9' } });
+    if (request.url.endsWith('/cut')) return new Response(failingBody(), { headers: { 'content-length': '9' } });
     return Response.json({ url: request.url, method: request.method, body: await request.text() }, { status: 202 });
   },
 };

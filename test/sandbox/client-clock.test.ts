@@ -30,27 +30,27 @@ describe('on a manual clock', () => {
     const { service } = opened;
     const startMs = service.now();
     const order: string[] = [];
-    const note = (what: string) => order.push(`${what} at ${service.now() - startMs}: ${service.jobs[0]?.status}`);
+    const record = (what: string) => order.push(`${what} at ${service.now() - startMs}: ${service.jobs[0]?.status}`);
     await start({ clock: 'manual' }).post('/v1/videos', { prompt: 'another sandbox' });
     await service.fetch(`${service.baseUrl}/v1/videos`, {
       method: 'POST',
       headers: { authorization: `Bearer ${service.apiKey}` },
       body: '{"prompt":"a fox"}',
     });
-    clock.after(5000, () => note('late'));
-    clock.after(2999, () => note('before'));
-    clock.after(3000, () => note('together'));
+    clock.after(5000, () => record('late'));
+    clock.after(2999, () => record('before'));
+    clock.after(3000, () => record('together'));
     clock.after(1000, () => {
-      note('first');
-      clock.after(500, () => note('nested'));
-      clock.after(0, () => note('at once'));
+      record('first');
+      clock.after(500, () => record('nested'));
+      clock.after(0, () => record('immediate'));
     });
-    const cancel = clock.after(2000, () => note('canceled'));
+    const cancel = clock.after(2000, () => record('canceled'));
     clock.after(1999, cancel);
     await service.advance(4000);
     expect(order).toEqual([
       'first at 1000: processing',
-      'at once at 1000: processing',
+      'immediate at 1000: processing',
       'nested at 1500: processing',
       'before at 2999: processing',
       'together at 3000: completed',
@@ -64,20 +64,20 @@ describe('on a manual clock', () => {
     const { opened, clock, get } = start({ clock: 'manual' });
     opened.service.faults.add({ match: { path: '/v1/models' }, latencyMs: 5000 });
     const order: string[] = [];
-    get('/v1/models').then(() => order.push('answer'));
+    get('/v1/models').then(() => order.push('response'));
     clock.after(4999, () => order.push('deadline'));
     clock.after(5001, () => order.push('after'));
     await opened.service.advance(6000);
-    expect(order).toEqual(['deadline', 'answer', 'after']);
+    expect(order).toEqual(['deadline', 'response', 'after']);
   });
 });
 
 describe('on the real clock', () => {
   test("time isn't skipped while a request is in flight", async () => {
     const { opened, clock, post } = start({});
-    let deadline = false;
+    let isOver = false;
     clock.after(60_000, () => {
-      deadline = true;
+      isOver = true;
     });
     let pulls = 0;
     const body = new ReadableStream({
@@ -92,8 +92,8 @@ describe('on the real clock', () => {
     const { data } = await (await post('/v1/uploads', upload)).json();
     const init = { method: 'PUT', headers: data.headers, body, duplex: 'half' } as RequestInit;
     expect((await opened.clientFetch(data.direct_upload_url, init)).status).toBe(200);
-    expect(deadline).toBe(false);
-    await vi.waitFor(() => expect(deadline).toBe(true), PATIENCE_MS);
+    expect(isOver).toBe(false);
+    await vi.waitFor(() => expect(isOver).toBe(true), PATIENCE_MS);
   });
 
   test('an unread response stops time for only a quarter of a second', async () => {
@@ -114,9 +114,8 @@ describe('on the real clock', () => {
     await sleep(clock, 10_000);
     expect(performance.now() - started).toBeGreaterThanOrEqual(99);
     await get('/v1/jobs/x');
-    // A client on this clock waits in sandbox time, any other in real time.
+    // A client on this clock waits in sandbox time. For any other client, a hundred of these seconds are one.
     const ownS = Number((await get('/v1/jobs/x')).headers.get('retry-after'));
-    // One real second is a hundred on this clock.
     expect([ownS > 300, ownS <= 600]).toEqual([true, true]);
     const headers = { authorization: `Bearer ${opened.service.apiKey}` };
     const other = await opened.service.fetch(`${opened.service.baseUrl}/v1/jobs/x`, { headers });
@@ -125,12 +124,12 @@ describe('on the real clock', () => {
   });
 
   test('a pending timer keeps the process alive', () => {
-    const made = vi.spyOn(globalThis, 'setTimeout');
+    const setTimer = vi.spyOn(globalThis, 'setTimeout');
     const { clock } = start({ speed: 1 });
     const cancel = clock.after(60_000, () => {});
-    const [timer] = made.mock.results.map(({ value }) => value as NodeJS.Timeout);
+    const [timer] = setTimer.mock.results.map(({ value }) => value as NodeJS.Timeout);
     expect(timer?.hasRef()).toBe(true);
     cancel();
-    made.mockRestore();
+    setTimer.mockRestore();
   });
 });

@@ -8,9 +8,9 @@ test('a repeated key returns the original job in its current state, charging onc
   const client = setUp();
   const first = await client.create('/v1/videos', body, key);
   await client.sandbox.advance(3000);
-  const again = await client.call('POST', '/v1/videos', body, key);
-  expect(again.body.data.job).toMatchObject({ id: first.id, status: 'completed' });
-  expect(again.headers.get('idempotency-replayed')).toBe('true');
+  const replayed = await client.call('POST', '/v1/videos', body, key);
+  expect(replayed.body.data.job).toMatchObject({ id: first.id, status: 'completed' });
+  expect(replayed.headers.get('idempotency-replayed')).toBe('true');
   expect(client.sandbox.ledger().spentTokens).toBe(first.quotedTokenCost);
 });
 
@@ -31,7 +31,7 @@ test("an empty header doesn't hide the key in the body", async () => {
   }
 });
 
-test('returns the original job whatever the body contains', async () => {
+test('a repeated key returns the original job, whatever the body contains', async () => {
   const client = setUp();
   const { id } = await client.create('/v1/videos', body, key);
   expect((await client.create('/v1/videos', { prompt: 'a bear', duration: 7 }, key)).id).toBe(id);

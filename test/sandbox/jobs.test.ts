@@ -1,7 +1,7 @@
 import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { createSandbox } from '../../src/sandbox/index.js';
 import created from '../fixtures/bodies/created-job.json' with { type: 'json' };
-import completed from '../fixtures/bodies/job-completed.json' with { type: 'json' };
+import jobCompleted from '../fixtures/bodies/job-completed.json' with { type: 'json' };
 import jobErrors from '../fixtures/job-errors.json' with { type: 'json' };
 import { quiet } from '../support/quiet.js';
 import { clientFor, setUp } from './plain-client.js';
@@ -19,11 +19,11 @@ describe('states and transitions', () => {
     await client.sandbox.advance(8999);
     expect(await client.job(job.id)).toMatchObject({ status: 'processing' });
     await client.sandbox.advance(1);
-    const done = await client.job(job.id);
-    expect(done).toMatchObject({ status: 'completed', finalTokenCost: job.quotedTokenCost });
-    expect(done.providerOutputUrl).toBe(`${client.sandbox.baseUrl}/v1/jobs/${job.id}/output`);
-    expect(Date.parse(done.completedAt) - Date.parse(done.createdAt)).toBe(9000);
-    expect(Date.parse(done.providerOutputExpiresAt)).toBeGreaterThan(Date.parse(done.completedAt));
+    const completed = await client.job(job.id);
+    expect(completed).toMatchObject({ status: 'completed', finalTokenCost: job.quotedTokenCost });
+    expect(completed.providerOutputUrl).toBe(`${client.sandbox.baseUrl}/v1/jobs/${job.id}/output`);
+    expect(Date.parse(completed.completedAt) - Date.parse(completed.createdAt)).toBe(9000);
+    expect(Date.parse(completed.providerOutputExpiresAt)).toBeGreaterThan(Date.parse(completed.completedAt));
   });
 
   test('an image starts as queued, a one-off character as created, and both are processing later', async () => {
@@ -84,13 +84,13 @@ describe('states and transitions', () => {
 describe("a job's outcome", () => {
   test('queued outcomes are used in order, and take precedence over the prompt', async () => {
     const client = setUp();
-    client.sandbox.outcomes.next({ errorCode: 'generation_unavailable', errorMessage: 'Away.' });
+    client.sandbox.outcomes.next({ errorCode: 'generation_unavailable', errorMessage: 'Closed.' });
     client.sandbox.outcomes.next({ status: 'blocked' });
     const video = await client.create('/v1/videos', { prompt: '[canceled]' });
     const image = await client.create('/v1/images', { prompt: '[canceled]' });
     const next = await client.create('/v1/videos', { prompt: '[canceled]' });
     await client.sandbox.advance(3000);
-    expect(await client.job(video.id)).toMatchObject({ errorCode: 'generation_unavailable', errorMessage: 'Away.' });
+    expect(await client.job(video.id)).toMatchObject({ errorCode: 'generation_unavailable', errorMessage: 'Closed.' });
     expect((await client.job(image.id)).status).toBe('blocked');
     expect((await client.job(next.id)).status).toBe('canceled');
   });
@@ -126,7 +126,7 @@ describe("a job's outcome", () => {
   });
 });
 
-describe('the real clock', () => {
+describe('on the real clock', () => {
   beforeEach(() => vi.useFakeTimers());
   afterEach(() => vi.useRealTimers());
 
@@ -139,7 +139,7 @@ describe('the real clock', () => {
     expect((await client.job(id)).status).toBe('completed');
   });
 
-  test('speed multiplies it', async () => {
+  test('time passes faster with a speed', async () => {
     const client = clientFor(createSandbox({ jobDurationMs: 60_000, speed: 60 }));
     const { id } = await client.create('/v1/videos');
     vi.setSystemTime(Date.now() + 1000);
@@ -165,11 +165,11 @@ describe('the real clock', () => {
 });
 
 test("a pending webhook timer doesn't keep the process alive", async () => {
-  const made = vi.spyOn(globalThis, 'setTimeout');
+  const setTimer = vi.spyOn(globalThis, 'setTimeout');
   const client = clientFor(createSandbox({ jobDurationMs: 60_000 }));
   await client.create('/v1/videos', { prompt, webhook_url: 'https://app.example/hook' });
-  const timers = made.mock.results.map(({ value }) => value as NodeJS.Timeout);
-  made.mockRestore();
+  const timers = setTimer.mock.results.map(({ value }) => value as NodeJS.Timeout);
+  setTimer.mockRestore();
   expect(timers).toHaveLength(1);
   expect(timers[0]?.hasRef()).toBe(false);
   client.sandbox.reset();
@@ -193,7 +193,7 @@ test('a create and a finished job have the documented fields', async () => {
   expect(Object.keys(body.data.job)).toEqual(expect.arrayContaining(Object.keys(created.data.job)));
   await client.sandbox.advance(3000);
   const job = await client.job(body.data.job.id);
-  expect(Object.keys(job)).toEqual(expect.arrayContaining(Object.keys(completed.data.job)));
+  expect(Object.keys(job)).toEqual(expect.arrayContaining(Object.keys(jobCompleted.data.job)));
 });
 
 test('a job lasts exactly its duration, however long its create takes', async () => {

@@ -4,14 +4,14 @@ import { createSandbox } from '../../src/sandbox/index.js';
 import { setUp } from './plain-client.js';
 
 /** Removes the type of options, as in plain JavaScript. */
-const loose = (options: object) => options as never;
+const untyped = (options: object) => options as never;
 
 test.each([
   [{ jobDuration: 3 }, 'createSandbox has no option "jobDuration". Did you mean "jobDurationMs"?'],
   [{ jobDurationMs: { videos: 3 } }, 'createSandbox has no option "jobDurationMs.videos". Did you mean'],
   [{ limits: { 'video.create': { limit: 1, windowMs: 1 } } }, `"limits['video.create']". Did you mean`],
 ])('an unknown option is rejected with a suggestion: %j', (options, message) => {
-  expect(() => createSandbox(loose(options))).toThrow(message);
+  expect(() => createSandbox(untyped(options))).toThrow(message);
 });
 
 const numbers = ['balanceTokens', 'jobDurationMs', 'startTime', 'speed', 'seed'];
@@ -23,12 +23,12 @@ test.each<readonly [object, string]>([
   [{ limits: 'of' }, 'limits'],
   [{ limits: { 'jobs.get': { limit: 1 } } }, "limits['jobs.get'].windowMs"],
   [{ review: { asset: Number.NaN } }, 'review.asset'],
-  [{ clock: 'held' }, 'clock'],
+  [{ clock: 'stopped' }, 'clock'],
   [{ baseUrl: 'https://a.test/?x=1' }, 'baseUrl'],
   [{ prices: -1 }, 'prices'],
   [{ webhookFetch: 'https://a.test' }, 'webhookFetch'],
 ])('an invalid value is rejected with the name of its option: %j', (options, name) => {
-  const failure = () => createSandbox(loose(options));
+  const failure = () => createSandbox(untyped(options));
   expect(failure).toThrow(GenError);
   expect(failure).toThrow(`${name} must be `);
 });
@@ -40,15 +40,15 @@ test("messages don't contain a key", () => {
 
 const { sandbox } = setUp();
 test.each<[string, () => unknown]>([
-  ['outcomes.next has no option "errorcode". Did you mean', () => sandbox.outcomes.next(loose({ errorcode: 'x' }))],
+  ['outcomes.next has no option "errorcode". Did you mean', () => sandbox.outcomes.next(untyped({ errorcode: 'x' }))],
   ['status must be', () => sandbox.outcomes.next({ status: 'done' as 'failed' })],
   ['finalTokenCost must be', () => sandbox.outcomes.next({ finalTokenCost: -500 })],
   ['durationMs must be', () => sandbox.outcomes.next({ durationMs: Number.POSITIVE_INFINITY })],
-  ['no option "match.route"', () => sandbox.faults.add({ reset: true, match: loose({ route: '/' }) })],
+  ['no option "match.route"', () => sandbox.faults.add({ reset: true, match: untyped({ route: '/' }) })],
   ['the rule has no effect', () => sandbox.faults.add({ match: { path: '/v1/videos' } })],
   ['status must be', () => sandbox.faults.add({ status: 200 })],
   ['times must be', () => sandbox.faults.add({ reset: true, times: 0 })],
-  ['createKey has no option "scope". Did you mean', () => sandbox.createKey(loose({ scope: [] }))],
+  ['createKey has no option "scope". Did you mean', () => sandbox.createKey(untyped({ scope: [] }))],
   ['scopes.0 must be one of images:create', () => sandbox.createKey({ scopes: ['job:read'] })],
   ['dispatch must be', () => Object.assign(sandbox, { dispatch: 'paused' })],
   ['There is no job "job_x"', () => sandbox.finish('job_x')],

@@ -3,7 +3,7 @@ import { type PlainClient, setUp } from './plain-client.js';
 
 let client: PlainClient;
 let url: string;
-let whole: Uint8Array;
+let bytes: Uint8Array;
 let etag: string;
 
 const get = (headers: Record<string, string> = {}, method = 'GET') =>
@@ -15,7 +15,7 @@ beforeAll(async () => {
   await client.sandbox.advance(3000);
   url = (await client.job(id)).providerOutputUrl;
   const response = await get();
-  whole = new Uint8Array(await response.arrayBuffer());
+  bytes = new Uint8Array(await response.arrayBuffer());
   etag = response.headers.get('etag') ?? '';
 });
 
@@ -23,15 +23,15 @@ describe('the file', () => {
   test('is complete, with a content type and an ETag', async () => {
     const response = await get();
     expect([response.status, response.headers.get('content-type')]).toEqual([200, 'image/png']);
-    expect(response.headers.get('content-length')).toBe(String(whole.length));
-    expect([...whole.subarray(1, 4)]).toEqual([0x50, 0x4e, 0x47]);
+    expect(response.headers.get('content-length')).toBe(String(bytes.length));
+    expect([...bytes.subarray(1, 4)]).toEqual([0x50, 0x4e, 0x47]);
     expect(etag).toMatch(/^"[^"]+"$/);
   });
 
   test('has the same headers with HEAD', async () => {
     const { status, headers, body } = await get({}, 'HEAD');
     expect([status, headers.get('etag'), body]).toEqual([200, etag, null]);
-    expect(headers.get('content-length')).toBe(String(whole.length));
+    expect(headers.get('content-length')).toBe(String(bytes.length));
   });
 
   test.each([
@@ -42,14 +42,14 @@ describe('the file', () => {
     const response = await get({ range });
     const part = new Uint8Array(await response.arrayBuffer());
     expect(response.status).toBe(206);
-    expect(Buffer.from(part).equals(Buffer.from(whole.slice(from, to)))).toBe(true);
-    expect(response.headers.get('content-range')).toBe(`bytes ${from}-${from + part.length - 1}/${whole.length}`);
+    expect(Buffer.from(part).equals(Buffer.from(bytes.slice(from, to)))).toBe(true);
+    expect(response.headers.get('content-range')).toBe(`bytes ${from}-${from + part.length - 1}/${bytes.length}`);
     expect(response.headers.get('content-length')).toBe(String(part.length));
   });
 
   test('gets a 416 for a Range past the end', async () => {
     const response = await get({ range: 'bytes=99999999-' });
-    expect([response.status, response.headers.get('content-range')]).toEqual([416, `bytes */${whole.length}`]);
+    expect([response.status, response.headers.get('content-range')]).toEqual([416, `bytes */${bytes.length}`]);
   });
 
   test.each(['bytes=5-2', 'bytes=0-1,4-5', 'lines=0-1'])('is sent in full for the invalid Range %s', async (range) => {

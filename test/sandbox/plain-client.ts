@@ -1,7 +1,7 @@
 import { createSandbox, type Sandbox, type SandboxOptions } from '../../src/sandbox/index.js';
 
 /** A response with its parsed body. */
-export interface Answer {
+export interface PlainResponse {
   readonly status: number;
   readonly headers: Headers;
   // biome-ignore lint/suspicious/noExplicitAny: responses are untyped
@@ -11,7 +11,7 @@ export interface Answer {
 /** A plain HTTP client, independent of the SDK. */
 export interface PlainClient {
   readonly sandbox: Sandbox;
-  call(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>;
+  call(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<PlainResponse>;
   /** Returns the `error.code` of an error response. */
   code(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<string>;
   /** Creates a job and returns its initial state. */

@@ -6,7 +6,7 @@ import fields from '../fixtures/fields.json' with { type: 'json' };
 import limits from '../fixtures/limits.json' with { type: 'json' };
 import models from '../fixtures/models.json' with { type: 'json' };
 import requestErrors from '../fixtures/request-errors.json' with { type: 'json' };
-import { type Answer, type PlainClient, png, setUp } from './plain-client.js';
+import { type PlainClient, type PlainResponse, png, setUp } from './plain-client.js';
 
 const prompt = 'a fox at dawn';
 const image = 'https://cdn.example.com/a.png';
@@ -21,7 +21,7 @@ const LARGEST = Object.entries(limits.uploadBytes).map(
 );
 
 /** A POST, or other client calls. */
-type TestRequest = readonly [path: string, body: object] | ((client: PlainClient) => Promise<Answer>);
+type TestRequest = readonly [path: string, body: object] | ((client: PlainClient) => Promise<PlainResponse>);
 const videos = (...bodies: readonly object[]): TestRequest[] =>
   bodies.map((body) => ['/v1/videos', { prompt, ...body }]);
 const images = (...bodies: readonly object[]): TestRequest[] =>
@@ -46,8 +46,8 @@ const withUpload =
   };
 
 /** Creates a request with an upload of another workspace. */
-const withTheirs =
-  (type: 'IMAGE' | 'VIDEO', send: (client: PlainClient, id: string) => Promise<Answer>): TestRequest =>
+const withForeignUpload =
+  (type: 'IMAGE' | 'VIDEO', send: (client: PlainClient, id: string) => Promise<PlainResponse>): TestRequest =>
   async (client) =>
     send(client, await client.as(client.sandbox.createKey({ account: 'other' })).upload(type));
 
@@ -73,9 +73,9 @@ const REJECTED: Readonly<Record<string, readonly TestRequest[]>> = {
   ],
   upload_not_found: [
     (client) => client.call('DELETE', '/v1/uploads/x'),
-    withTheirs('IMAGE', (client, id) => client.call('DELETE', `/v1/uploads/${id}`)),
-    withTheirs('IMAGE', (client, upload_id) => client.call('POST', '/v1/uploads/complete', { upload_id })),
-    withTheirs('IMAGE', (client, upload_id) =>
+    withForeignUpload('IMAGE', (client, id) => client.call('DELETE', `/v1/uploads/${id}`)),
+    withForeignUpload('IMAGE', (client, upload_id) => client.call('POST', '/v1/uploads/complete', { upload_id })),
+    withForeignUpload('IMAGE', (client, upload_id) =>
       client.call('POST', '/v1/characters', { mode: 'register', name: 'Ada', upload_id }),
     ),
     ['/v1/uploads/complete', { upload_id: 'x' }],
@@ -91,14 +91,18 @@ const REJECTED: Readonly<Record<string, readonly TestRequest[]>> = {
       const { upload_id } = (await client.call('POST', '/v1/uploads', { ...file, ...pictured })).body.data;
       return client.call('POST', '/v1/videos', { prompt, first_frame_upload_id: upload_id });
     },
-    withTheirs('IMAGE', (client, id) => client.call('POST', '/v1/videos', { prompt, first_frame_upload_id: id })),
-    withTheirs('IMAGE', (client, id) => client.call('POST', '/v1/images', { prompt, reference_upload_ids: [id] })),
+    withForeignUpload('IMAGE', (client, id) =>
+      client.call('POST', '/v1/videos', { prompt, first_frame_upload_id: id }),
+    ),
+    withForeignUpload('IMAGE', (client, id) =>
+      client.call('POST', '/v1/images', { prompt, reference_upload_ids: [id] }),
+    ),
   ],
   video_edit_source_not_found: [
     ...edits({ ...edit, video: undefined, source_video_upload_id: 'x' }),
     withUpload('IMAGE', '/v1/video-edits', 'source_video_upload_id', { ...edit, video: undefined }),
     withUpload('AUDIO', '/v1/video-edits', 'source_video_upload_id', { ...edit, video: undefined }),
-    withTheirs('VIDEO', (client, id) =>
+    withForeignUpload('VIDEO', (client, id) =>
       client.call('POST', '/v1/video-edits', { ...edit, video: undefined, source_video_upload_id: id }),
     ),
   ],
@@ -191,8 +195,8 @@ const REJECTED: Readonly<Record<string, readonly TestRequest[]>> = {
     ...videos({ ...edit, video: undefined, intent: 'video_edit' }),
   ],
   // The documentation attributes this code to the speech operation, which it doesn't describe.
-  voice_required: [(client) => struck(client, 'voice_required', 400)],
-  internal_error: [(client) => struck(client, undefined, 500)],
+  voice_required: [(client) => withFault(client, 'voice_required', 400)],
+  internal_error: [(client) => withFault(client, undefined, 500)],
   dispatch_disabled: [...images({}), ...videos({}), ...edits(edit), ...characters({})].map(
     (request) => () => send(request, setUp({ dispatch: 'disabled' })),
   ),
@@ -238,7 +242,7 @@ const REJECTED: Readonly<Record<string, readonly TestRequest[]>> = {
 
 const pictured = { file_name: 'a.png', mime_type: 'image/png', upload_type: 'IMAGE' };
 
-function struck(client: PlainClient, code: string | undefined, status: number): Promise<Answer> {
+function withFault(client: PlainClient, code: string | undefined, status: number): Promise<PlainResponse> {
   client.sandbox.faults.add({ status, code });
   return client.call('POST', '/v1/speech', { text: 'hello' });
 }
@@ -246,10 +250,10 @@ function struck(client: PlainClient, code: string | undefined, status: number): 
 const send = (request: TestRequest, client: PlainClient) =>
   typeof request === 'function' ? request(client) : client.call('POST', ...request);
 
-const OWN: Readonly<Record<string, number>> = { invalid_request: 400, not_found: 404 };
+const UNDOCUMENTED: Readonly<Record<string, number>> = { invalid_request: 400, not_found: 404 };
 
 test.each(Object.entries(REJECTED))('%s', async (code, requests) => {
-  const status = requestErrors.find((row) => row.code === code)?.status ?? OWN[code];
+  const status = requestErrors.find((row) => row.code === code)?.status ?? UNDOCUMENTED[code];
   for (const request of requests) {
     const client = setUp();
     const response = await send(request, client);
@@ -261,23 +265,20 @@ test.each(Object.entries(REJECTED))('%s', async (code, requests) => {
 });
 
 test('every documented request error has a test request', () => {
-  const own = Object.keys(OWN);
-  expect(Object.keys(REJECTED).sort()).toEqual([...requestErrors.map(({ code }) => code), ...own].sort());
+  const codes = [...requestErrors.map(({ code }) => code), ...Object.keys(UNDOCUMENTED)];
+  expect(Object.keys(REJECTED).sort()).toEqual(codes.sort());
 });
 
 test('an error includes the details that its caller needs, such as retry_after', async () => {
-  const of = async (code: string) => {
-    const [request] = REJECTED[code] ?? [];
-    if (typeof request !== 'function') throw new Error(code);
-    return request(setUp());
-  };
-  expect((await of('insufficient_balance')).body.data.top_up_url).toMatch(/^https:.*\/development\?section=billing$/);
-  expect((await of('character_pending')).body.data.retry_after).toBe(20);
-  expect((await of('rate_limited')).headers.get('retry-after')).toBe('60');
+  const responseWith = (code: string) => send(REJECTED[code]?.[0] ?? ['/', {}], setUp());
+  const { top_up_url } = (await responseWith('insufficient_balance')).body.data;
+  expect(top_up_url).toMatch(/^https:.*\/development\?section=billing$/);
+  expect((await responseWith('character_pending')).body.data.retry_after).toBe(20);
+  expect((await responseWith('rate_limited')).headers.get('retry-after')).toBe('60');
 });
 
 describe('a reference URL must be public and use HTTPS in every field', () => {
-  const places: readonly (readonly [path: string, body: (url: string) => object])[] = [
+  const fields: readonly (readonly [path: string, body: (url: string) => object])[] = [
     ['/v1/images', (url) => ({ prompt, references: [{ type: 'image_url', url }] })],
     ['/v1/images', (url) => ({ prompt, referenceImageUrls: [url] })],
     ['/v1/videos', (url) => ({ prompt, first_frame_url: image, last_frame_url: url })],
@@ -292,22 +293,22 @@ describe('a reference URL must be public and use HTTPS in every field', () => {
     ['/v1/video-edits', (url) => ({ ...edit, video: undefined, source_video_url: url })],
     ['/v1/video-edits', (url) => ({ ...edit, reference_images: [url] })],
   ];
-  const wrong = [
+  const invalid = [
     ...['javascript:alert(1)', 'file:///etc/passwd', 'a.png', 'http://cdn.example.com/a.png', 'https://minio/a.png'],
     ...['https://localhost/a.png', 'https://127.0.0.1/a.png', 'https://10.0.0.7/a.png', 'https://192.168.1.1/a.png'],
     ...['https://[::1]/a.png', 'https://files.internal/a.png'],
   ];
 
-  test.each(places)('%s %o', async (path, body) => {
+  test.each(fields)('%s %o', async (path, body) => {
     const client = setUp();
-    for (const url of wrong)
+    for (const url of invalid)
       expect([url, await client.code('POST', path, body(url))]).toEqual([url, 'invalid_request']);
     expect((await client.call('POST', path, body('https://a.test/x'))).status).toBe(200);
   });
 });
 
 describe('accepts', () => {
-  const TAKEN: readonly TestRequest[] = [
+  const ACCEPTED: readonly TestRequest[] = [
     ...videos({ first_frame_url: image, last_frame_url: image }, { reference_images: [image] }),
     ...videos({ reference_videos: [clip], reference_images: [image], reference_audios: [audio] }),
     ...videos({ camera_fixed: true, reference_videos: [clip] }),
@@ -322,16 +323,14 @@ describe('accepts', () => {
     ),
     ...characters({ mode: 'prompt', aspect_ratio: '3:4', resolution: 'high' }),
     // Harmless wording.
-    ...['a fox facing the wind', 'matching outfits, they look at the sea', 'a cloud that looks like a ship'].flatMap(
-      (words) => videos({ prompt: words, reference_images: [image] }),
-    ),
-    ...['clone troopers', 'hands match the beat, the face stays calm', 'her face fills the frame'].flatMap((words) =>
-      videos({ prompt: words, reference_images: [image] }),
-    ),
+    ...[
+      ...['a fox facing the wind', 'matching outfits, they look at the sea', 'a cloud that looks like a ship'],
+      ...['clone troopers', 'hands match the beat, the face stays calm', 'her face fills the frame'],
+    ].flatMap((words) => videos({ prompt: words, reference_images: [image] })),
   ];
 
   test('documented references, edits, webhooks, and wording', async () => {
-    for (const request of TAKEN) {
+    for (const request of ACCEPTED) {
       const response = await send(request, setUp());
       expect(response.status, JSON.stringify(request)).toBe(200);
     }
@@ -342,13 +341,13 @@ describe('accepts', () => {
     const listed = { duration: 'durations', resolution: 'resolutions', ratio: 'aspectRatios' } as const;
     const codes = { ratio: 'aspect_ratio_not_supported', duration: 'duration_not_supported' };
     for (const [param, list] of Object.entries(listed)) {
-      const offered: readonly unknown[] | undefined = Reflect.get(row, list);
+      const supported: readonly unknown[] | undefined = Reflect.get(row, list);
       const values = new Set(models.flatMap((other): unknown[] => Reflect.get(other, list) ?? []));
-      for (const value of offered ? [...values, 'x', 99] : []) {
+      for (const value of supported ? [...values, 'x', 99] : []) {
         const body = { prompt, model: row.alias, [param]: value };
         const code = await client.code('POST', row.kind === 'image' ? '/v1/images' : '/v1/videos', body);
         const rejection = Reflect.get(codes, param) ?? 'resolution_not_supported';
-        expect([param, value, code]).toEqual([param, value, offered?.includes(value) ? undefined : rejection]);
+        expect([param, value, code]).toEqual([param, value, supported?.includes(value) ? undefined : rejection]);
       }
     }
   });
@@ -400,7 +399,7 @@ function sampleOf(field: { name: string; type: string }, known: Readonly<Record<
   return { boolean: true, number: 1000, string: 'x' }[type];
 }
 
-test('and ignores an undocumented field', async () => {
+test('an undocumented field is ignored', async () => {
   const client = setUp({ jobDurationMs: 0 });
   const sizeOf = async (body: object) => {
     const { id } = await client.create('/v1/images', { prompt, ...body });
@@ -411,8 +410,10 @@ test('and ignores an undocumented field', async () => {
   };
   expect(await sizeOf({ aspect_ratio: 'wide', seconds: 'x', generate_audio: 7 })).toEqual([1024, 1024]);
   expect(await sizeOf({ ratio: '16:9' })).toEqual([1360, 765]);
-  const odd = { prompt, name: 'Ada', ratio: '1:9', model: 'x', character_ids: ['nobody'] };
-  expect(await client.create('/v1/characters', odd)).toMatchObject({ modelId: 'svc-image-pro' });
+  const ignored = { ratio: '1:9', model: 'x', character_ids: ['nobody'] };
+  expect(await client.create('/v1/characters', { prompt, name: 'Ada', ...ignored })).toMatchObject({
+    modelId: 'svc-image-pro',
+  });
   // Only images and videos have characters, and an edit has `ratio`.
   await client.create('/v1/video-edits', { ...edit, character_ids: ['nobody'], aspect_ratio: '1:9' });
 });
@@ -430,7 +431,7 @@ test('and uses aspect_ratio of an edit by intent, because POST /v1/videos docume
   }
 });
 
-test('videos and edits by intent without a model, and edits with each model that supports them', async () => {
+test('videos and edits by intent need no model, and edits accept each model that supports them', async () => {
   const client = setUp();
   for (const body of [{ prompt }, { prompt, intent: 'video_edit', video: clip }])
     expect((await client.create('/v1/videos', body)).modelId).toBe(limits.defaultVideoModel);
@@ -438,7 +439,7 @@ test('videos and edits by intent without a model, and edits with each model that
     expect(await client.create('/v1/video-edits', { ...edit, model })).toMatchObject({ modelId: model });
 });
 
-test('requests without a key for the model list, voices, and integration data', async () => {
+test('the model list needs no key, and voices and integration data are complete', async () => {
   const client = setUp();
   const { status, body } = await client.as('').call('GET', '/v1/models');
   expect(status).toBe(200);

@@ -20,7 +20,7 @@ test('fetch works unbound, with a Request, and under a path prefix', async () =>
 });
 
 test.each(['', '/api'])(
-  'the link to the billing page opens a page that says what to do, under the prefix "%s"',
+  'the billing link opens a page that explains how to top up, under the prefix "%s"',
   async (prefix) => {
     const { sandbox, call } = setUp({ balanceTokens: 0, baseUrl: `https://gen.example${prefix}` });
     const { body } = await call('POST', '/v1/videos', { prompt: 'a fox' });
@@ -32,8 +32,8 @@ test.each(['', '/api'])(
 
 test("an abort rejects with the signal's reason and leaves no listener", async () => {
   const { fetch, baseUrl } = setUp().sandbox;
-  const gone = AbortSignal.abort(new Error('gone'));
-  await expect(fetch(`${baseUrl}/v1/models`, { signal: gone })).rejects.toThrow('gone');
+  const aborted = AbortSignal.abort(new Error('stopped'));
+  await expect(fetch(`${baseUrl}/v1/models`, { signal: aborted })).rejects.toThrow('stopped');
   const { signal } = new AbortController();
   await (await fetch(`${baseUrl}/v1/models`, { signal })).text();
   expect(getEventListeners(signal, 'abort')).toEqual([]);

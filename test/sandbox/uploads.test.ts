@@ -1,14 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import { UPLOAD_BYTES } from '../../src/rules/limits.js';
-import type { PlainClient } from './plain-client.js';
-import { setUp } from './plain-client.js';
+import { type PlainClient, setUp } from './plain-client.js';
 
 const MB = 1024 * 1024;
 const params = { file_name: 'a.mp4', mime_type: 'video/mp4', file_size: 10, upload_type: 'VIDEO' };
 const bytes = new Uint8Array(10);
 
-async function begin(client: PlainClient, over: object = {}) {
-  return (await client.call('POST', '/v1/uploads', { ...params, ...over })).body.data;
+async function createUpload(client: PlainClient, more: object = {}) {
+  return (await client.call('POST', '/v1/uploads', { ...params, ...more })).body.data;
 }
 
 const put = (client: PlainClient, url: string, init: RequestInit) =>
@@ -17,17 +16,17 @@ const put = (client: PlainClient, url: string, init: RequestInit) =>
 describe('step 2', () => {
   test('the direct URL requires no key, but exactly the returned headers', async () => {
     const client = setUp();
-    const { direct_upload_url: url, headers } = await begin(client);
+    const { direct_upload_url: url, headers } = await createUpload(client);
     expect((await put(client, url, { headers, body: bytes })).status).toBe(200);
     for (const name of Object.keys(headers)) {
-      const others = { ...headers, [name]: 'other' };
-      expect((await put(client, url, { headers: others, body: bytes })).status).toBe(403);
+      const changed = { ...headers, [name]: 'other' };
+      expect((await put(client, url, { headers: changed, body: bytes })).status).toBe(403);
     }
   });
 
   test('a modified or expired URL is rejected', async () => {
     const client = setUp();
-    const { direct_upload_url: url, headers } = await begin(client);
+    const { direct_upload_url: url, headers } = await createUpload(client);
     expect((await put(client, `${url}0`, { headers, body: bytes })).status).toBe(403);
     const later = url.replace(/expires=(\d+)/, (_: string, at: string) => `expires=${Number(at) + 1}`);
     expect((await put(client, later, { headers, body: bytes })).status).toBe(403);
@@ -38,7 +37,7 @@ describe('step 2', () => {
 
   test('PUT /v1/uploads with the key is equivalent', async () => {
     const client = setUp();
-    const { upload_id } = await begin(client);
+    const { upload_id } = await createUpload(client);
     const url = `${client.sandbox.baseUrl}/v1/uploads?upload_id=${upload_id}`;
     const headers = { authorization: `Bearer ${client.sandbox.apiKey}` };
     expect((await put(client, url, { headers, body: bytes })).status).toBe(200);
@@ -48,14 +47,14 @@ describe('step 2', () => {
   test("bytes over the type's limit are rejected", async () => {
     const client = setUp();
     const audio = { upload_type: 'AUDIO', mime_type: 'audio/mpeg' };
-    const { direct_upload_url: url, headers } = await begin(client, audio);
+    const { direct_upload_url: url, headers } = await createUpload(client, audio);
     const response = await put(client, url, { headers, body: new Uint8Array(UPLOAD_BYTES.AUDIO + 1) });
     expect(response.status).toBe(413);
   });
 
   test('a completed upload accepts no more bytes', async () => {
     const client = setUp();
-    const { upload_id, direct_upload_url: url, headers } = await begin(client);
+    const { upload_id, direct_upload_url: url, headers } = await createUpload(client);
     await put(client, url, { headers, body: bytes });
     const complete = () => client.call('POST', '/v1/uploads/complete', { upload_id });
     expect((await complete()).status).toBe(200);
@@ -72,7 +71,7 @@ describe('step 2', () => {
 
   test('storage on another origin rejects the key', async () => {
     const client = setUp({ storage: 'other-origin' });
-    const { direct_upload_url: url, headers } = await begin(client);
+    const { direct_upload_url: url, headers } = await createUpload(client);
     expect(new URL(url).origin).not.toBe(client.sandbox.baseUrl);
     const withKey = { ...headers, authorization: `Bearer ${client.sandbox.apiKey}` };
     expect((await put(client, url, { headers: withKey, body: bytes })).status).toBe(403);
@@ -83,7 +82,7 @@ describe('step 2', () => {
 describe('step 3', () => {
   test('is rejected for a wrong size, and can be retried', async () => {
     const client = setUp();
-    const { upload_id, direct_upload_url: url, headers } = await begin(client);
+    const { upload_id, direct_upload_url: url, headers } = await createUpload(client);
     const complete = () => client.call('POST', '/v1/uploads/complete', { upload_id });
     expect((await complete()).body.error).toMatchObject({
       code: 'upload_invalid',
@@ -128,7 +127,7 @@ describe('deletion', () => {
 test('a large file is not stored in memory', async () => {
   const client = setUp();
   const size = 150 * MB;
-  const { upload_id, direct_upload_url: url, headers } = await begin(client, { file_size: size });
+  const { upload_id, direct_upload_url: url, headers } = await createUpload(client, { file_size: size });
   const chunk = new Uint8Array(MB);
   let left = 150;
   const body = new ReadableStream<Uint8Array>({
