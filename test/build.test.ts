@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { markPure } from '../scripts/pure.js';
 
 /** Returns the code that a bundler retains of a module without used exports. */
-async function retainedOf(text: string): Promise<string> {
+async function retainedCode(text: string): Promise<string> {
   const { outputFiles } = await build({
     stdin: { contents: markPure(text), loader: 'ts' },
     bundle: true,
@@ -21,25 +21,27 @@ test.each([
   ['a member of another object', 'const least = LIMITS.least;'],
   ['a class with a computed name', 'class Client<T> extends Base<T> { get [KEY]() { return 1; } }'],
 ])('drops %s if nothing uses it', async (_, text) => {
-  const given = 'const HOUR = 60, LIMITS = JSON.parse("{}"), KEY = Symbol.for("key"); class Base<T> {} ';
-  expect(await retainedOf(`${given}declare const one: object, object: any, text: any, least: any;\n${text}`)).toBe('');
+  const globals = 'const HOUR = 60, LIMITS = JSON.parse("{}"), KEY = Symbol.for("key"); class Base<T> {} ';
+  expect(await retainedCode(`${globals}declare const one: object, object: any, text: any, least: any;\n${text}`)).toBe(
+    '',
+  );
 });
 
 test('retains intentional side effects', async () => {
-  expect(await retainedOf("register('me');\nconst unused = make();")).toBe('register("me");');
+  expect(await retainedCode("register('me');\nconst unused = make();")).toBe('register("me");');
 });
 
 test("retains a class's name, static members, and references to itself", async () => {
   const text =
     "const KEY = Symbol.for('key');\nclass Client { static made = () => new Client(); get [KEY]() { return 7; } }";
   const { outputFiles } = await build({
-    stdin: { contents: `${markPure(text)}\nexport const tried = [Client.name, Client.made()[KEY]];`, loader: 'ts' },
+    stdin: { contents: `${markPure(text)}\nexport const results = [Client.name, Client.made()[KEY]];`, loader: 'ts' },
     bundle: true,
     write: false,
     format: 'esm',
   });
-  const module: { tried: unknown[] } = await import(
+  const module: { results: unknown[] } = await import(
     `data:text/javascript,${encodeURIComponent(outputFiles[0]?.text ?? '')}`
   );
-  expect(module.tried).toEqual(['Client', 7]);
+  expect(module.results).toEqual(['Client', 7]);
 });

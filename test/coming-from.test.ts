@@ -9,7 +9,7 @@ const page = readFileSync(`${ROOT}docs/coming-from.md`, 'utf8');
 const { ast } = parse('coming-from.ts', readFileSync(`${ROOT}test/apps/coming-from.ts`, 'utf8'));
 const TABLES = { FAL: '@fal-ai/client', OPENAI: 'openai', REPLICATE: 'replicate', RUNWAY: '@runwayml/sdk' } as const;
 /** Names that the code spells differently, or that a row mentions only in prose. */
-const VALUES = ['id', 'params', 'path', 'file', 'job', 'request', 'image', 'result', 'none', 'const', 'await'];
+const IGNORED = ['id', 'params', 'path', 'file', 'job', 'request', 'image', 'result', 'none', 'const', 'await'];
 
 /** Returns the rows of a section's table. */
 function rowsOf(section: string): { left: string; right: string }[] {
@@ -42,7 +42,7 @@ test.each(Object.entries(TABLES))("%s's rows match the page, name by name", (nam
     const [starts = '', theirs = '', ours = ''] = code[at] ?? [];
     expect(left).toContain(`\`${starts.slice(1, -1)}`);
     const missing = (cell: string, text: string) =>
-      wordsOf(cell).filter((word) => !VALUES.includes(word) && !new RegExp(`\\b${word}\\b`).test(text));
+      wordsOf(cell).filter((word) => !IGNORED.includes(word) && !new RegExp(`\\b${word}\\b`).test(text));
     expect({ left, missing: missing(left, theirs + ast.text.slice(0, 1_800)) }).toEqual({ left, missing: [] });
     if (/^none|^the service|^rate limits/.test(right)) continue;
     expect({ right, missing: missing(right, ours) }).toEqual({ right, missing: [] });

@@ -8,9 +8,9 @@ import { describe, expect, it } from 'vitest';
 
 const client = createSandbox().client();
 const secret = 'a secret of the app that has more than 32 characters';
-const ON_NODE =
+const NODE_FIX =
   'In node:http, Express, Nest, Fastify, and the Pages Router of Next.js, use toNodeHandler(handler) from gen-client/node.';
-const ON_LAMBDA = 'On AWS Lambda, mount it in a Hono app, and export handle(app) from hono/aws-lambda.';
+const LAMBDA_FIX = 'On AWS Lambda, mount it in a Hono app, and export handle(app) from hono/aws-lambda.';
 type Handler = (request: Request) => Promise<Response>;
 
 describe.each<[string, (onError: (error: unknown) => void) => Handler]>([
@@ -27,13 +27,13 @@ describe.each<[string, (onError: (error: unknown) => void) => Handler]>([
       'In SvelteKit, Astro, and React Router, export ({ request }) => handler(request).',
     ],
     ["Hono's context", new Context(request), 'In Hono, call handler(c.req.raw).'],
-    ['an API Gateway v1 event', { httpMethod: 'POST', headers: {}, body: '{}', requestContext: {} }, ON_LAMBDA],
-    ['an API Gateway v2 event', { version: '2.0', headers: {}, body: '{}', requestContext: {} }, ON_LAMBDA],
-    ['a node:http request', { method: 'POST', url: '/api', headers: { host: 'app.test' } }, ON_NODE],
-    ['undefined', undefined, ON_NODE],
-  ])('called with %s responds with 500 and reports the fix', async (_, given, fix) => {
+    ['an API Gateway v1 event', { httpMethod: 'POST', headers: {}, body: '{}', requestContext: {} }, LAMBDA_FIX],
+    ['an API Gateway v2 event', { version: '2.0', headers: {}, body: '{}', requestContext: {} }, LAMBDA_FIX],
+    ['a node:http request', { method: 'POST', url: '/api', headers: { host: 'app.test' } }, NODE_FIX],
+    ['undefined', undefined, NODE_FIX],
+  ])('called with %s responds with 500 and reports the fix', async (_, argument, fix) => {
     const errors: unknown[] = [];
-    const response = await make((error) => errors.push(error))(given as Request);
+    const response = await make((error) => errors.push(error))(argument as Request);
     expect(response.status).toBe(500);
     expect(await response.text()).toContain(`${name} accepts a web Request. ${fix}`);
     expect(errors).toMatchObject([{ name: 'GenError', message: `${name} accepts a web Request. ${fix}` }]);

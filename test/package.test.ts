@@ -31,9 +31,9 @@ afterAll(() => rmSync(unpacked, { recursive: true, force: true }));
 const read = (file: string) => readFileSync(join(unpacked, file), 'utf8');
 
 test('the tarball contains only the build, the documentation, and the examples', () => {
-  const beside = files.filter((file) => !/^(dist|docs|examples)\//.test(file));
+  const others = files.filter((file) => !/^(dist|docs|examples)\//.test(file));
   const documents = ['AGENTS.md', 'CHANGELOG.md', 'LICENSE', 'README.md', 'SECURITY.md'];
-  expect(beside).toEqual([...documents, 'package.json']);
+  expect(others).toEqual([...documents, 'package.json']);
   expect(files.filter((file) => /^docs\//.test(file) && !/^docs\/[a-z-]+\.(md|png|svg)$/.test(file))).toEqual([]);
   expect(files.filter((file) => /node_modules|\.next\//.test(file))).toEqual([]);
   const kinds = new Set(
@@ -53,17 +53,17 @@ test('the tarball has at most 3.5 MB unpacked', () => {
 
 test('every entry point is in the exports map, whose targets are all in the tarball', () => {
   const { exports, typesVersions, bin } = manifest();
-  const doors = ENTRY_POINTS.filter((door) => existsSync(ROOT + sourceOf(door)));
+  const names = ENTRY_POINTS.filter((name) => existsSync(ROOT + sourceOf(name)));
   expect(Object.keys(exports).sort()).toEqual(
-    [...doors.map((door) => (door === 'index' ? '.' : `./${door}`)), './package.json'].sort(),
+    [...names.map((name) => (name === 'index' ? '.' : `./${name}`)), './package.json'].sort(),
   );
   const targets = Object.values(exports).flatMap((entry) =>
     typeof entry === 'string' ? [entry] : Object.values(entry).flatMap((condition) => Object.values(condition)),
   );
-  const legacy = doors.map((door) => typesVersions['*']?.['*']?.[0]?.replace('*', door) ?? 'no typesVersions');
-  const wanted = [...targets, ...legacy].map((target) => target.slice(2));
+  const legacy = names.map((name) => typesVersions['*']?.['*']?.[0]?.replace('*', name) ?? 'no typesVersions');
+  const expected = [...targets, ...legacy].map((target) => target.slice(2));
   // npm warns about a bin path that starts with `./`.
-  expect([...wanted, ...Object.values(bin)].filter((target) => !files.includes(target))).toEqual([]);
+  expect([...expected, ...Object.values(bin)].filter((target) => !files.includes(target))).toEqual([]);
 });
 
 /** Not in the tarball, because npm resolves a README's links in the repository. */
@@ -116,14 +116,14 @@ test("the client's stack traces show source lines", () => {
 
 test("the tarball includes every bundled package's complete license", () => {
   const notices = read('dist/THIRD-PARTY-LICENSES.txt').split(`${'-'.repeat(80)}\n`);
-  const named = notices.map((notice) => /^(\S+) \d\S* \(.+\)$/m.exec(notice)?.[1]);
+  const licensed = notices.map((notice) => /^(\S+) \d\S* \(.+\)$/m.exec(notice)?.[1]);
   const scripts = files.filter((file) => /^dist\/.*\.c?js$/.test(file));
   // The build precedes each file's code with its name. The CLI is minified.
   const bundled = scripts.flatMap((file) =>
     [...read(file).matchAll(/^\/\/ node_modules\/((?:@[^/]+\/)?[^/]+)/gm)].map(([, name]) => name),
   );
   expect(new Set(bundled)).toContain('hono');
-  expect(named).toEqual(expect.arrayContaining([...new Set(bundled), 'ky', 'commander', 'csv-parse']));
+  expect(licensed).toEqual(expect.arrayContaining([...new Set(bundled), 'ky', 'commander', 'csv-parse']));
   for (const notice of notices) expect(notice.length, notice.slice(0, 80)).toBeGreaterThan(500);
 });
 
@@ -147,20 +147,20 @@ test('no declaration refers to an optional or ESM-only package', () => {
   }
 });
 
-/** Returns everything that a script imports, transitively. Files outside the tarball are listed by name. */
-function reached(file: string, seen = new Set<string>()): Set<string> {
+/** Returns everything that a script imports, transitively. Packages are listed by name. */
+function importsFrom(file: string, seen = new Set<string>()): Set<string> {
   if (seen.has(file)) return seen;
   seen.add(file);
   for (const { specifier } of importsOf(parse(file, read(file)))) {
-    if (specifier.startsWith('.')) reached(posix.join('dist', specifier), seen);
+    if (specifier.startsWith('.')) importsFrom(posix.join('dist', specifier), seen);
     else seen.add(specifier);
   }
   return seen;
 }
 
-const packagesOf = (file: string) => [...reached(file)].filter((name) => !name.startsWith('dist/')).sort();
+const packagesOf = (file: string) => [...importsFrom(file)].filter((name) => !name.startsWith('dist/')).sort();
 
-// What is used of zod is bundled: its 92 files were most of the time of an import.
+// The used part of zod is bundled, because its 92 files took most of an import's time.
 test('the main entry point imports ky and p-retry, and nothing from Node', () => {
   expect(packagesOf('dist/index.js')).toEqual(['ky', 'p-retry']);
 });
@@ -171,8 +171,8 @@ test('the CommonJS entry point imports no package that is ESM only', () => {
 
 test("the sandbox loads in Jest's jsdom, which lacks much of a runtime", () => {
   const undici = ['fetch', 'Request', 'Response', 'Headers', 'FormData', 'ReadableStream'];
-  const lacking = ['TextEncoder', 'TextDecoder', 'setImmediate', ...undici];
-  const code = `for (const name of ${JSON.stringify(lacking)}) delete globalThis[name]; require('./dist/sandbox.cjs');`;
+  const missing = ['TextEncoder', 'TextDecoder', 'setImmediate', ...undici];
+  const code = `for (const name of ${JSON.stringify(missing)}) delete globalThis[name]; require('./dist/sandbox.cjs');`;
   expect(spawnSync(process.execPath, ['-e', code], { cwd: unpacked, encoding: 'utf8' }).stderr).toBe('');
 });
 
@@ -180,12 +180,12 @@ test("an adapter loads without ky, because a workflow creates models where ky ca
   const adapters = ENTRY_POINTS.filter((name) => sourceOf(name).startsWith('src/adapters/'));
   expect(adapters).toContain('ai-sdk');
   expect(packagesOf('dist/core.js')).toEqual([]);
-  // It imports the file of the client when it makes one.
+  // It imports the client's file when it creates a client.
   for (const name of adapters) expect(read(`dist/${name}.js`), name).not.toMatch(/from "\.\/client\.js"/);
 });
 
 test('importing the client reads at most seven files of the package', () => {
-  const own = [...reached('dist/index.js')].filter((name) => name.startsWith('dist/'));
+  const own = [...importsFrom('dist/index.js')].filter((name) => name.startsWith('dist/'));
   expect(own.length).toBeLessThanOrEqual(7);
 });
 
@@ -195,7 +195,7 @@ test('the webhooks entry point imports nothing', () => {
 });
 
 test('the main entry point imports no code of the sandbox or the command line', () => {
-  const own = [...reached('dist/index.js')].filter((name) => name.startsWith('dist/'));
+  const own = [...importsFrom('dist/index.js')].filter((name) => name.startsWith('dist/'));
   for (const file of own) {
     const { sources } = JSON.parse(read(`${file}.map`)) as { sources: string[] };
     expect(
