@@ -34,7 +34,7 @@ class WorldEvent implements fc.AsyncCommand<Model, World, true> {
 const process = fc.nat({ max: PROCESSES - 1 });
 const slowMs = fc.constantFrom(0, 1_500, 20_000, 150_000);
 
-const task: fc.Arbitrary<Omit<Task, 'id' | 'isBegun'>> = fc.record({
+const task: fc.Arbitrary<Omit<Task, 'id' | 'isStarted'>> = fc.record({
   process,
   kind: fc.constantFrom(...KINDS),
   end: fc.constantFrom(...ENDS),
@@ -69,24 +69,24 @@ const named = (name: string, value: unknown) => `${name}(${JSON.stringify(value)
 /** All events, weighted toward tasks and time. */
 export const worldEvents = fc.commands<Model, World, true>(
   [
-    task.map((made) => new WorldEvent(named('begin', made), (world) => world.begin(made))),
+    task.map((made) => new WorldEvent(named('start', made), (world) => world.startTask(made))),
     fc.tuple(task, fc.integer({ min: 2, max: 4 })).map(
       ([made, count]) =>
-        new WorldEvent(named(`begin ${count} times`, made), (world) => {
-          for (let at = 0; at < count; at++) world.begin(made);
+        new WorldEvent(named(`start ${count} times`, made), (world) => {
+          for (let at = 0; at < count; at++) world.startTask(made);
         }),
     ),
     fc.record({ made: task, faults: fc.array(fault, { minLength: 1, maxLength: 3 }) }).map(
       ({ made, faults }) =>
-        new WorldEvent(named('begin', { ...made, faults }), (world) => {
+        new WorldEvent(named('start', { ...made, faults }), (world) => {
           world.faults.requests.set(made.process, [...faults]);
-          world.begin(made);
+          world.startTask(made);
         }),
     ),
     fc.array(task, { minLength: 3, maxLength: 5 }).map(
       (made) =>
         new WorldEvent(`start ${made.length} under the budget`, (world) => {
-          for (const one of made) world.begin({ ...one, kind: 'budget' });
+          for (const one of made) world.startTask({ ...one, kind: 'budget' });
         }),
     ),
     fc
@@ -130,7 +130,7 @@ export const worldEvents = fc.commands<Model, World, true>(
       ({ made, count }) =>
         new WorldEvent(named('queue, and kill every worker after pauses', { ...made, count }), (world) => {
           for (let at = 0; at < PROCESSES; at++) world.faults.pauses.set(at, { count, fault: KILL });
-          world.begin({ ...made, kind: 'queue' });
+          world.startTask({ ...made, kind: 'queue' });
         }),
     ),
     fc.constant(new WorldEvent('queue a record of a newer version', (world) => world.queueNewer())),

@@ -28,7 +28,7 @@ function drawFaults(seed: number, { process, nth }: FaultPlace): readonly Fault[
 
 /** Faults set by commands, and rare random ones at requests. */
 export class ArmedFaults implements FaultSchedule {
-  readonly struck: string[] = [];
+  readonly injected: string[] = [];
   readonly outages: OutageKind[] = [];
   readonly requests = new Map<number, Fault[]>();
   /** By process: the fault after this many timers and store calls. */
@@ -50,7 +50,7 @@ export class ArmedFaults implements FaultSchedule {
     const found = armed.length === 0 && of === 'request' && !this.#isOver ? drawFaults(this.#seed, place) : armed;
     for (const fault of found) {
       const { kind } = fault;
-      this.struck.push(`${process}.${nth}:${kind}`);
+      this.injected.push(`${process}.${nth}:${kind}`);
       if (kind === 'outage') this.outages.push(fault.how);
     }
     return found;

@@ -35,11 +35,11 @@ const IS_FULL = process.env.CAMPAIGN === 'full';
 const STEP = IS_FULL ? 1 : 41;
 
 /** Kills the process once, at its nth pause. */
-function killAt(pause: number): FaultSchedule & { readonly isStruck: boolean } {
+function killAt(pause: number): FaultSchedule & { readonly hasKilled: boolean } {
   let remaining = pause;
   return {
-    struck: [],
-    get isStruck() {
+    injected: [],
+    get hasKilled() {
       return remaining <= 0;
     },
     at({ of }) {
@@ -55,7 +55,7 @@ async function killEverywhere(order: Order, open: (pause: number) => ReturnType<
     const chances = killAt(pause);
     const { broken, history } = await playShop(open(pause), [order], { seed: pause, chances, isCalm: true });
     if (broken.length > 0) throw new Error(`killed at pause ${pause}: ${[...broken, ...history].join('\n')}`);
-    if (!chances.isStruck) return pause;
+    if (!chances.hasKilled) return pause;
   }
 }
 

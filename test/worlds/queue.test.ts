@@ -9,7 +9,7 @@ test.each(['completed', 'failed', 'canceled'] as const)(
       const world = new World(count);
       for (const process of [0, 1, 2])
         world.faults.pauses.set(process, { count, fault: { kind: 'kill', isHandled: false } });
-      world.begin({ process: 0, kind: 'queue', end, slowMs: 0, hasWebhook: false });
+      world.startTask({ process: 0, kind: 'queue', end, slowMs: 0, hasWebhook: false });
       await world.advance(1_000);
       await world.end();
       expect(world.disk.tasks).toMatchObject([{ result: end }]);

@@ -30,7 +30,7 @@ export interface QueueDisk {
   readonly owners: Map<string, string>;
   readonly wakes: Set<string>;
   /** By call: `completed`, or its error. */
-  readonly ends: Map<string, unknown>;
+  readonly outcomes: Map<string, unknown>;
   /** Called when a call is queued. */
   added: () => void;
 }
@@ -39,7 +39,7 @@ export const emptyQueue = (): QueueDisk => ({
   records: new Map(),
   owners: new Map(),
   wakes: new Set(),
-  ends: new Map(),
+  outcomes: new Map(),
   added: () => {},
 });
 
@@ -54,7 +54,7 @@ export interface QueueReport {
   /** A worker has resumed another worker's call. */
   resumed(): void;
   /** A worker has skipped a record of a newer version. */
-  leftNewer(): void;
+  skippedNewer(): void;
 }
 
 /** The outcome of a successful call. */
@@ -90,7 +90,7 @@ export class QueueWorker {
       budgetOf: () => {
         throw new GenError('no call of this queue has a budget');
       },
-      onError: ({ message }) => void (message.includes('newer version') && report.leftNewer()),
+      onError: ({ message }) => void (message.includes('newer version') && report.skippedNewer()),
       lockMs: LOCK_MS,
       closing: new AbortController().signal,
     });
@@ -147,7 +147,7 @@ export class QueueWorker {
   #end({ id, lock }: QueueRecord, token: string, how: unknown): void {
     if (lock?.token !== token) return;
     this.#disk.records.delete(id);
-    this.#disk.ends.set(id, how);
+    this.#disk.outcomes.set(id, how);
   }
 
   /** The parts of the engine's job that a processor uses. The process may be killed at each call. */

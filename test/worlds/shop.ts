@@ -57,7 +57,7 @@ export function killing({ seed, within, max }: Kills): FaultSchedule {
   let left = Math.ceil(next() * within);
   let kills = 0;
   return {
-    struck: [],
+    injected: [],
     at({ of }: FaultPlace): readonly Fault[] {
       if (of !== 'pause' || kills >= max) return [];
       left -= 1;
@@ -98,7 +98,7 @@ export async function playShop(
   const sim: SimulatedWorld = new SimulatedWorld({
     seed,
     // Don't kill the process that checks the money.
-    chances: { struck: chances.struck, at: (place, limits) => (isDone ? [] : chances.at(place, limits)) },
+    chances: { injected: chances.injected, at: (place, limits) => (isDone ? [] : chances.at(place, limits)) },
     maxKills: Number.POSITIVE_INFINITY,
     client: (_, own) => ({ limits: LIMITS, budget: clientBudget(own), maxRetries: 4 }),
     sandbox: { limits: { ...DOCUMENTED_LIMITS, ...LIMITS }, review: { asset: 15_000 }, prices: 10 },

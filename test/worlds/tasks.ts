@@ -23,7 +23,7 @@ export interface Task {
   /** The job's duration, in milliseconds. */
   readonly slowMs: number;
   readonly hasWebhook: boolean;
-  isBegun: boolean;
+  isStarted: boolean;
   /** The task's outcome, or undefined while it's running. */
   result?: string;
 }
@@ -47,8 +47,8 @@ export const keyOf = ({ id }: Pick<Task, 'id'>): string => `task-${id}`;
 
 /** Runs a task. Like a supervisor, repeats calls that fail temporarily. */
 export async function runTask(task: Task, life: ProcessLife, disk: Disk): Promise<void> {
-  task.isBegun = true;
-  for (let tries = 0; ; tries++) {
+  task.isStarted = true;
+  for (let attempts = 0; ; attempts++) {
     try {
       await TASKS[task.kind](task, life, disk);
       task.result = 'completed';
@@ -57,11 +57,11 @@ export async function runTask(task: Task, life: ProcessLife, disk: Disk): Promis
       const ended = endOf(error);
       // A reserved budget recovers its tokens or becomes spent by the end of its period.
       const isUnresolved = BudgetExceededError.isInstance(error) && ended === undefined;
-      if (ended !== undefined || (tries > 50 && !isUnresolved)) {
+      if (ended !== undefined || (attempts > 50 && !isUnresolved)) {
         task.result = ended ?? `gave up: ${String(error)}`;
         return;
       }
-      await sleep(life, isUnresolved ? Math.min(RETRY_MS * 2 ** tries, MAX_RETRY_MS) : RETRY_MS);
+      await sleep(life, isUnresolved ? Math.min(RETRY_MS * 2 ** attempts, MAX_RETRY_MS) : RETRY_MS);
     }
   }
 }
@@ -147,9 +147,9 @@ const TASKS: Readonly<Record<Kind, (task: Task, life: ProcessLife, disk: Disk) =
     }),
   async queue(task, life, { queue }) {
     const id = `task-${task.id}`;
-    if (!queue.ends.has(id)) enqueue(queue, id, { call: 'videos', params: paramsOf(task) });
-    while (!queue.ends.has(id)) await sleep(life, RETRY_MS);
-    const end = queue.ends.get(id);
+    if (!queue.outcomes.has(id)) enqueue(queue, id, { call: 'videos', params: paramsOf(task) });
+    while (!queue.outcomes.has(id)) await sleep(life, RETRY_MS);
+    const end = queue.outcomes.get(id);
     if (end !== COMPLETED) throw end;
   },
   // The service reviews a new reference, and the call is sent again with a derived key.
@@ -205,9 +205,9 @@ function engineOf(task: Task, life: ProcessLife, { steps }: Disk): DurableEngine
     const name = `${task.id} ${step}`;
     const known = steps.get(name);
     if (known !== undefined) return known;
-    const made = await work();
-    steps.set(name, made);
-    return made;
+    const result = await work();
+    steps.set(name, result);
+    return result;
   };
   return {
     call: (step, activity, input) => once(step, () => activities[activity](input)),
@@ -227,12 +227,12 @@ function endOf(error: unknown): string | undefined {
   }
   // From a queued call's record.
   if (error instanceof Error && FAILED[error.name] !== undefined) return FAILED[error.name];
-  if (GenError.isInstance(error) && PASSING.includes(error.recovery)) return undefined;
+  if (GenError.isInstance(error) && TEMPORARY.includes(error.recovery)) return undefined;
   return error instanceof Error ? `${error.name}: ${error.message}` : String(error);
 }
 
 const FAILED: Readonly<Record<string, string>> = { JobFailedError: 'failed', JobCanceledError: 'canceled' };
-const PASSING: readonly string[] = ['retry', 'retry_later', 'wait_and_retry', 'wait_again'];
+const TEMPORARY: readonly string[] = ['retry', 'retry_later', 'wait_and_retry', 'wait_again'];
 
 export function sleep(life: ProcessLife, ms: number): Promise<void> {
   return new Promise((resolve) => void life.clock.after(ms, resolve));

@@ -97,7 +97,7 @@ export class World {
   /** An error in the test's own code. */
   #defect: unknown;
   #apiKey = '';
-  #hasLeftNewer = false;
+  #hasSkippedNewer = false;
   /** Number of records of a newer version. */
   #newer = 0;
 
@@ -158,8 +158,8 @@ export class World {
     await reachService(life);
   }
 
-  begin(task: Omit<Task, 'id' | 'isBegun'>): void {
-    const made: Task = { ...task, id: `${this.disk.tasks.length}`, isBegun: false };
+  startTask(task: Omit<Task, 'id' | 'isStarted'>): void {
+    const made: Task = { ...task, id: `${this.disk.tasks.length}`, isStarted: false };
     this.disk.tasks.push(made);
     this.#sim.note(`task ${made.id} of process ${made.process}: ${made.kind}, ${made.end} after ${made.slowMs} ms`);
     const life = this.#processes.get(made.process);
@@ -173,7 +173,7 @@ export class World {
     this.#newer += 1;
     enqueue(queue, `${NEWER}${this.#newer}`, NEWER_RECORD);
     this.#sim.note('a record of a newer version is queued');
-    if (this.#hasLeftNewer) this.#deployNewer();
+    if (this.#hasSkippedNewer) this.#deployNewer();
   }
 
   kill(process: number): void {
@@ -193,8 +193,8 @@ export class World {
 
   /** Rotates the account's key. The previous one remains valid for calls in flight. */
   rotateKey(): void {
-    const lane = this.#sim.service.requests.filter(({ method, path }) => method === 'POST' && path === '/v1/videos');
-    const recent = lane.filter(({ at, status }) => status === 200 && Date.parse(at) > this.now - 60_000);
+    const creates = this.#sim.service.requests.filter(({ method, path }) => method === 'POST' && path === '/v1/videos');
+    const recent = creates.filter(({ at, status }) => status === 200 && Date.parse(at) > this.now - 60_000);
     if (recent.length >= LIMITS['videos.create'].limit) this.reach('rotated key at the rate limit');
     this.#sim.note('the key is rotated');
     this.#apiKey = this.#sim.service.createKey();
@@ -279,14 +279,14 @@ export class World {
     this.#workers.set(life.number, worker);
     worker.check();
     const open = this.disk.tasks.filter((task) => task.process === life.number && task.result === undefined);
-    const orders = open.filter(({ kind, isBegun }) => kind === 'order' && isBegun);
+    const orders = open.filter(({ kind, isStarted }) => kind === 'order' && isStarted);
     if (orders.length > 0) {
       this.reach('order resumed after a kill');
       this.#run(resumeOrders(orders, life, this.disk));
     }
     for (const task of open) {
       if (orders.includes(task)) continue;
-      if (task.kind === 'durable' && task.isBegun) this.reach('durable run replayed after a kill');
+      if (task.kind === 'durable' && task.isStarted) this.reach('durable run replayed after a kill');
       this.#run(runTask(task, life, this.disk));
     }
   }
@@ -299,9 +299,9 @@ export class World {
 
   readonly #queueReport: QueueReport = {
     resumed: () => this.reach('queued call resumed after a kill'),
-    leftNewer: () => {
+    skippedNewer: () => {
       this.reach('newer record under an older worker');
-      this.#hasLeftNewer = true;
+      this.#hasSkippedNewer = true;
       this.#deployNewer();
     },
   };
@@ -332,13 +332,13 @@ export class World {
     const broken = [...violationsOf(this.#sim, { ended }), ...leftovers(this.#sim)].map(({ text }) => text);
     for (const task of this.disk.tasks) {
       if (task.result === 'over budget') this.reach('create over budget');
-      const isRight =
+      const isExpected =
         task.result === (task.kind === 'rejected' ? 'completed' : task.end) ||
         (task.kind === 'budget' && task.result === 'over budget');
-      if (!isRight) broken.push(`task ${task.id} (${task.kind}) is ${task.result}, not ${task.end}`);
+      if (!isExpected) broken.push(`task ${task.id} (${task.kind}) is ${task.result}, not ${task.end}`);
     }
     for (const how of this.faults.outages) this.reach(OUTAGE_CORNERS[how]);
-    for (const name of this.faults.struck) {
+    for (const name of this.faults.injected) {
       const corner = FAULT_CORNERS[name.replace(/.*:/, '') as Fault['kind']];
       if (corner) this.reach(corner);
     }
@@ -368,8 +368,8 @@ export class World {
       const { first_frame_upload_id: id } = JSON.parse(body ?? '{}') as { first_frame_upload_id?: string };
       const isDeleted = deleted.has(`/v1/uploads/${id}`);
       if (isDeleted) this.reach("rejected call's upload deleted");
-      const isStruck = this.faults.struck.some((name) => name.startsWith(`${task.process}.`));
-      return isDeleted || isStruck || this.#lives.get(task.process) !== 1
+      const hadFault = this.faults.injected.some((name) => name.startsWith(`${task.process}.`));
+      return isDeleted || hadFault || this.#lives.get(task.process) !== 1
         ? []
         : [`upload ${id} of ${task.id} was not deleted`];
     });

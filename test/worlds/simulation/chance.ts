@@ -39,7 +39,7 @@ export interface FaultSchedule {
   /** Returns the faults at a place. They depend only on the seed and the place. */
   at(place: FaultPlace, limits: { readonly mayKill: boolean }): readonly Fault[];
   /** The faults so far, for a failure's history. */
-  readonly struck: readonly string[];
+  readonly injected: readonly string[];
 }
 
 /** Returns a named random stream. */

@@ -23,7 +23,7 @@ export class ProcessLife implements SimulatedLife {
   /** Timers that don't keep the process alive. */
   readonly #idleTimers = new Set<() => void>();
   readonly #subscriptions = new Set<() => void>();
-  #tellKilled: () => void = () => {};
+  #resolveKilled: () => void = () => {};
   readonly #leaseName: string;
   #isAlive = true;
   /** Resolves when a stopped process continues. */
@@ -37,7 +37,7 @@ export class ProcessLife implements SimulatedLife {
     this.#skewMs = skewMs;
     this.random = randomFor(world.seed, `process ${number}, life ${life}`);
     this.killed = new Promise((resolve) => {
-      this.#tellKilled = resolve;
+      this.#resolveKilled = resolve;
     });
     const clockRandom = randomFor(world.seed, `client ${number}, life ${life}`);
     this.clock = {
@@ -80,7 +80,7 @@ export class ProcessLife implements SimulatedLife {
     for (const cancel of [...this.#timers, ...this.#idleTimers]) cancel();
     for (const unsubscribe of this.#subscriptions) unsubscribe();
     this.#world.note(`process ${this.number} is killed`);
-    this.#tellKilled();
+    this.#resolveKilled();
   }
 
   /** False while the process is paused and after it was killed. */

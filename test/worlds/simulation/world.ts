@@ -269,13 +269,13 @@ export class SimulatedWorld {
       this.note(`webhook ${event} is never delivered`);
       return new Response(null, { status: 204 });
     }
-    if (fault?.kind !== 'lateWebhook') return this.#handOver(headers, body);
+    if (fault?.kind !== 'lateWebhook') return this.#receive(headers, body);
     this.note(`webhook ${event} is ${Math.round(fault.ms / 1000)} s late`);
-    this.after(fault.ms, () => void this.#handOver(headers, body));
+    this.after(fault.ms, () => void this.#receive(headers, body));
     return new Response(null, { status: 204 });
   }
 
-  async #handOver(headers: Headers, body: string): Promise<Response> {
+  async #receive(headers: Headers, body: string): Promise<Response> {
     const { next } = randomFor(this.seed, `receiver of webhook ${this.counts.webhooks}`);
     const alive = [...this.lives.values()].filter(({ isRunning }) => isRunning);
     const life = alive[Math.floor(next() * alive.length)];
