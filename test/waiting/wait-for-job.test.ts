@@ -1,7 +1,6 @@
 import { describe, expect, it, vi } from 'vitest';
 import {
   ConnectionError,
-  GenError,
   JobBlockedError,
   JobCanceledError,
   JobFailedError,
@@ -9,30 +8,22 @@ import {
 } from '../../src/errors/index.js';
 import type { Job } from '../../src/schemas/job.js';
 import { rejection } from '../transport/support.js';
-import { startProcess } from './processes.js';
-
-type Answer = Partial<Job> | Error | 'hangs';
+import { hint, running, startProcess } from './processes.js';
 
 /** Sets up waits with scripted poll results. A job's last one repeats. */
-function setup(script: Record<string, Answer[]>, warn?: (message: string) => void) {
+function setup(script: Record<string, (Partial<Job> | Error | 'hangs')[]>, warn?: (message: string) => void) {
   const read = async (id: string, _atMs: number, signal: AbortSignal): Promise<Job> => {
-    const responses = script[id] ?? [];
-    const response = responses.length > 1 ? responses.shift() : responses[0];
-    if (response === 'hangs')
+    const results = script[id] ?? [];
+    const result = results.length > 1 ? results.shift() : results[0];
+    if (result === 'hangs')
       await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
-    if (response instanceof Error) throw response;
-    return { id, status: 'processing', mediaType: 'video', ...(response as Partial<Job>) };
+    if (result instanceof Error) throw result;
+    return { ...running(id), ...(result as Partial<Job>) };
   };
   return startProcess(read, { warn });
 }
 
 const DONE = { status: 'completed', providerOutputUrl: 'https://x.example/output' };
-const running = (id: string, more: Partial<Job> = {}): Job => ({
-  id,
-  status: 'processing',
-  mediaType: 'video',
-  ...more,
-});
 
 describe('a wait', () => {
   it('resolves immediately with a final job, without a poll', async () => {
@@ -50,19 +41,19 @@ describe('a wait', () => {
 
   it('polls images sooner and more often', async () => {
     const { jobWaits, clock, at } = setup({ a: [{ mediaType: 'image' }, { mediaType: 'image' }, DONE] });
-    await clock.until(jobWaits.waitForJob(running('a', { mediaType: 'image' })));
+    await clock.until(jobWaits.waitForJob({ ...running('a'), mediaType: 'image' }));
     expect(at).toEqual([2200, 4950, 7700]);
   });
 
-  it('immediately polls a bare ID, and a job old enough to be finished', async () => {
+  it('polls a bare ID immediately, and a job old enough to be finished', async () => {
     const { jobWaits, clock, at } = setup({ a: [DONE], b: [DONE] });
     await clock.until(jobWaits.waitForJob('a'));
     const old = new Date(clock.now() - 60_000).toISOString();
-    await clock.until(jobWaits.waitForJob(running('b', { createdAt: old })));
+    await clock.until(jobWaits.waitForJob({ ...running('b'), createdAt: old }));
     expect(at).toEqual([0, 0]);
   });
 
-  it('immediately polls a bare ID, whatever its pollIntervalMs', async () => {
+  it('polls a bare ID immediately, whatever its pollIntervalMs', async () => {
     const { jobWaits, clock, at } = setup({ a: [{}, DONE] });
     await clock.until(jobWaits.waitForJob('a', { pollIntervalMs: 60_000 }));
     expect(at).toEqual([0, 60_000]);
@@ -96,15 +87,21 @@ describe('a wait', () => {
     expect(reads).toHaveLength(2);
   });
 
-  it('calls onUpdate for each poll, and continues if it throws', async () => {
+  it.each<[string, thrown: unknown, shown: string]>([
+    ['an error', new Error('no screen'), 'no screen'],
+    ['an object without a prototype', Object.create(null), ''],
+    ['a symbol', Symbol('odd'), ''],
+    ["an error that can't be converted to a string", Object.assign(new Error('odd'), { toString: () => ({}) }), ''],
+  ])('calls onUpdate for each poll, and continues if it throws %s', async (_, thrown, shown) => {
     const warn = vi.fn();
     const { jobWaits, clock } = setup({ a: [{}, DONE] }, warn);
     const onUpdate = vi.fn(() => {
-      throw new Error('mine');
+      throw thrown;
     });
-    await clock.until(jobWaits.waitForJob('a', { onUpdate }));
+    await clock.until(Promise.all([jobWaits.waitForJob('a', { onUpdate }), jobWaits.waitForJob('a')]));
     expect(onUpdate.mock.calls.map(([job]: [Job?]) => job?.status)).toEqual(['processing', 'completed']);
-    expect(warn).toHaveBeenCalledWith('onUpdate failed, and the wait for job a continues: mine');
+    const warning = `onUpdate failed, and the wait for job a continues: ${shown}`;
+    expect(warn).toHaveBeenCalledWith(expect.stringContaining(warning));
   });
 
   it.each([
@@ -121,46 +118,43 @@ describe('a wait', () => {
       JobFailedError,
       'Job a failed (generation_timeout). Send it again under a new idempotency key.',
     ],
-  ])('throws the error of %j, with the job, the reason, and the fix', async (final, kind, message) => {
+  ])('throws the error of %j, with the job, the reason, and the fix', async (final, errorClass, message) => {
     const { jobWaits, clock } = setup({ a: [final] });
     const error = await clock.until(rejection(jobWaits.waitForJob('a')));
-    expect(error).toBeInstanceOf(kind);
+    expect(error).toBeInstanceOf(errorClass);
     expect(error).toMatchObject({ message, job: final });
-    await expect(jobWaits.waitForJob({ id: 'a', ...final })).rejects.toThrow(kind);
+    await expect(jobWaits.waitForJob({ id: 'a', ...final })).rejects.toThrow(errorClass);
     await expect(clock.until(jobWaits.waitForJob('a', { throwOnFailure: false }))).resolves.toMatchObject(final);
   });
 
-  const needs = 'waitForJob accepts a job or its ID.';
+  const accepts = 'waitForJob accepts a job or its ID.';
   const pass = 'Pass the `job` of what create returns: waitForJob(created.job).';
   it.each<[string, unknown, string]>([
-    ['an empty ID', '', needs],
-    ['undefined', undefined, needs],
-    ['null', null, needs],
-    ['a number', 7, needs],
-    ['an object without an ID', { status: 'processing' }, needs],
-    ['an ID that is not a string', { id: 7 }, needs],
-    ['a job with an empty ID', { id: '' }, needs],
-    ["a create's result", { job: { id: 'job_1' } }, `${needs} ${pass}`],
-    ["a create's promise", Promise.resolve(), `${needs} Await the create first. ${pass}`],
+    ['an empty ID', '', accepts],
+    ['undefined', undefined, accepts],
+    ['null', null, accepts],
+    ['a number', 7, accepts],
+    ['an object without an ID', { status: 'processing' }, accepts],
+    ['an ID that is not a string', { id: 7 }, accepts],
+    ['a job with an empty ID', { id: '' }, accepts],
+    ["a create's result", { job: { id: 'job_1' } }, `${accepts} ${pass}`],
+    ["a create's promise", Promise.resolve(), `${accepts} Await the create first. ${pass}`],
   ])('rejects %s with the fix', async (_, target, message) => {
     const { jobWaits, reads } = setup({});
-    const error = await rejection(jobWaits.waitForJob(target as string));
-    expect(error).toBeInstanceOf(GenError);
-    expect((error as Error).message).toBe(message);
+    expect(await rejection(jobWaits.waitForJob(target as string))).toMatchObject({ name: 'GenError', message });
     expect(reads).toEqual([]);
   });
 });
 
 describe('the end of a wait', () => {
   it('comes at its deadline, with the last known job, and leaves no timer, listener, or poll', async () => {
-    const { jobWaits, clock, signals, scheduler } = setup({ a: [{}, 'hangs'] });
+    const { jobWaits, clock, signals, scheduler, elapsed } = setup({ a: [{}, 'hangs'] });
     const abort = new AbortController();
     const removed = vi.spyOn(abort.signal, 'removeEventListener');
-    const start = clock.now();
     const wait = jobWaits.waitForJob('a', { timeoutMs: 15_000, signal: abort.signal });
-    const error = await clock.until(wait).catch((thrown: unknown) => thrown);
+    const error = await clock.until(rejection(wait));
     // Plus five seconds for the poll in flight.
-    expect(clock.now() - start).toBe(20_000);
+    expect(elapsed()).toBe(20_000);
     expect(error).toMatchObject({
       name: 'WaitTimeoutError',
       jobId: 'a',
@@ -177,12 +171,11 @@ describe('the end of a wait', () => {
   });
 
   it('comes after half an hour by default, and never with timeoutMs: false', async () => {
-    const { jobWaits, clock } = setup({ a: [{}], b: [{}] });
-    const start = clock.now();
+    const { jobWaits, clock, elapsed } = setup({ a: [{}], b: [{}] });
     const endless = vi.fn();
     jobWaits.waitForJob('b', { timeoutMs: false }).then(endless, endless);
     await expect(clock.until(jobWaits.waitForJob('a'))).rejects.toThrow('within 1800000 ms');
-    expect(clock.now() - start).toBe(1_800_000);
+    expect(elapsed()).toBe(1_800_000);
     await clock.advance(86_400_000);
     expect(endless).not.toHaveBeenCalled();
   });
@@ -225,35 +218,30 @@ describe('the end of a wait', () => {
 
 describe('a failing poll', () => {
   it('is retried with growing pauses, up to a minute, and is the cause of the timeout error', async () => {
-    const failure = new ConnectionError('gone');
+    const failure = new ConnectionError('lost');
     const { jobWaits, clock, at } = setup({ a: [failure] });
-    const error = await clock
-      .until(jobWaits.waitForJob('a', { timeoutMs: 300_000 }))
-      .catch((thrown: unknown) => thrown);
+    const error = await clock.until(rejection(jobWaits.waitForJob('a', { timeoutMs: 300_000 })));
     expect(error).toMatchObject({ cause: failure, job: undefined });
     expect(String(error)).toContain('No poll succeeded');
     expect(at).toEqual([0, 11_000, 33_000, 77_000, 137_000, 197_000, 257_000, 300_000]);
   });
 
   it('delays no other job, even if it hangs', async () => {
-    const { jobWaits, clock } = setup({ a: ['hangs'], b: ['hangs'], c: [DONE] });
+    const { jobWaits, clock, elapsed } = setup({ a: ['hangs'], b: ['hangs'], c: [DONE] });
     const hanging = [jobWaits.waitForJob('a', { timeoutMs: 60_000 }), jobWaits.waitForJob('b', { timeoutMs: 60_000 })];
     for (const wait of hanging) wait.catch(() => {});
-    const start = clock.now();
     await clock.until(jobWaits.waitForJob('c'));
-    expect(clock.now() - start).toBe(0);
+    expect(elapsed()).toBe(0);
     await clock.until(Promise.allSettled(hanging));
   });
 });
 
 describe('a webhook', () => {
-  const event = (id: string) => ({ data: { job: { id } } });
-
   it('wakes the waits on its job immediately, and one poll confirms it', async () => {
     const { jobWaits, clock, at } = setup({ a: [DONE] });
     const wait = jobWaits.waitForJob(running('a'));
     await clock.advance(3000);
-    jobWaits.notify(event('a'));
+    jobWaits.notify(hint('a'));
     await expect(clock.until(wait)).resolves.toMatchObject(DONE);
     expect(at).toEqual([3000]);
   });
@@ -262,34 +250,31 @@ describe('a webhook', () => {
     const { jobWaits, clock, at } = setup({ a: [{}, {}, DONE] });
     const wait = jobWaits.waitForJob(running('a'));
     await clock.advance(1000);
-    jobWaits.notify(event('a'));
+    jobWaits.notify(hint('a'));
     await clock.until(wait);
     expect(at).toEqual([1000, 3000, 7000]);
   });
 
   it('makes a later wait start with a poll', async () => {
     const { jobWaits, clock, at } = setup({ a: [DONE] });
-    jobWaits.notify(event('a'));
+    jobWaits.notify(hint('a'));
     await clock.until(jobWaits.waitForJob(running('a')));
     expect(at).toEqual([0]);
   });
 
-  it.each([[undefined], [null], ['job_1'], [7]])(
-    'is rejected if it is %o, naming the call that returns an event',
-    (odd) => {
-      const { jobWaits } = setup({});
-      expect(() => jobWaits.notify(odd as never)).toThrow('notify accepts an event from verifyWebhook');
-    },
-  );
+  it.each([undefined, null, 'job_1', 7])('is rejected with the fix if it is %o', (invalid) => {
+    const { jobWaits } = setup({});
+    expect(() => jobWaits.notify(invalid as never)).toThrow('notify accepts an event from verifyWebhook');
+  });
 
   it('is ignored if no wait matches its job, or if it is malformed', async () => {
     const { jobWaits, clock, reads } = setup({});
-    for (const odd of [{}, { data: null }, { data: { job: { id: 7 } } }]) jobWaits.notify(odd as never);
-    jobWaits.notify(event('nobody'));
+    for (const malformed of [{}, { data: null }, { data: { job: { id: 7 } } }]) jobWaits.notify(malformed as never);
+    jobWaits.notify(hint('nobody'));
     await clock.advance(1000);
     expect(reads).toEqual([]);
     const keyless = startProcess((id) => running(id), { scheduling: () => Promise.reject(new Error('no key')) });
-    keyless.jobWaits.notify(event('a'));
+    keyless.jobWaits.notify(hint('a'));
     await clock.advance(0);
   });
 });

@@ -6,45 +6,52 @@ import type { Job } from '../../src/schemas/job.js';
 import type { WebhookEvent } from '../../src/schemas/webhook-event.js';
 import { signWebhook, verifyWebhook } from '../../src/webhooks/index.js';
 import { completedEvent } from '../support/completed-event.js';
+import { rejection } from '../transport/support.js';
 import { BASE_URL, done, fullFor, running, type Setting, startProcess, verified } from './processes.js';
 import { type VirtualClock, virtualClock } from './virtual-clock.js';
 
+/** Starts a wait for job a, and notifies it of this event, or of the job's verified webhook. */
+async function notifiedWait(
+  read: (id: string) => Job | Promise<Job>,
+  setting: Setting = {},
+  eventOf: (clock: VirtualClock) => Promise<unknown> = completedWebhook,
+) {
+  const started = startProcess(read, setting);
+  const wait = started.jobWaits.waitForJob(running('a'));
+  started.jobWaits.notify((await eventOf(started.clock)) as never);
+  return { ...started, wait };
+}
+
+const completedWebhook = (clock: VirtualClock) => verified(completedEvent('a', BASE_URL), clock);
+const FULL = { limits: fullFor(() => 60_000) };
+
 describe('a verified webhook of a completed job', () => {
   it('polls the job immediately if a poll is free', async () => {
-    for (const more of [{}, { limits: fullFor(() => 2_000) }]) {
-      const { jobWaits, clock, reads } = startProcess(done, more);
-      const wait = jobWaits.waitForJob(running('a'));
-      jobWaits.notify(await verified(completedEvent('a', BASE_URL), clock));
+    for (const setting of [{}, { limits: fullFor(() => 2_000) }]) {
+      const { clock, reads, wait } = await notifiedWait(done, setting);
       await expect(clock.until(wait)).resolves.toMatchObject({ status: 'completed', finalTokenCost: 4 });
       expect(reads).toEqual(['a']);
     }
   });
 
   it('ends the wait immediately if no poll is free within two seconds, without the cost and the expiry', async () => {
-    const { jobWaits, clock, reads } = startProcess(done, { limits: fullFor(() => 2_001) });
-    const wait = jobWaits.waitForJob(running('a'));
-    const startMs = clock.now();
-    jobWaits.notify(await verified(completedEvent('a', BASE_URL), clock));
-    const job = await clock.until(wait);
-    expect(job).toEqual({
+    const { clock, reads, elapsed, wait } = await notifiedWait(done, { limits: fullFor(() => 2_001) });
+    expect(await clock.until(wait)).toEqual({
       id: 'a',
       status: 'completed',
       mediaType: 'video',
       providerOutputUrl: `${BASE_URL}/v1/jobs/a/output`,
     });
-    expect(clock.now() - startMs).toBe(0);
+    expect(elapsed()).toBe(0);
     expect(reads).toEqual([]);
     expect(clock.timers).toBe(0);
   });
 
   it('ends the wait after two seconds if the poll hangs or returns the previous state', async () => {
     for (const read of [() => new Promise<Job>(() => {}), running]) {
-      const { jobWaits, clock, reads, scheduler } = startProcess(read);
-      const wait = jobWaits.waitForJob(running('a'));
-      const startMs = clock.now();
-      jobWaits.notify(await verified(completedEvent('a', BASE_URL), clock));
+      const { clock, reads, scheduler, elapsed, wait } = await notifiedWait(read);
       await expect(clock.until(wait)).resolves.toMatchObject({ status: 'completed' });
-      expect(clock.now() - startMs).toBe(2_000);
+      expect(elapsed()).toBe(2_000);
       expect(reads.length).toBeGreaterThan(0);
       expect(scheduler.busy).toBe(false);
       expect(clock.timers).toBe(0);
@@ -52,8 +59,8 @@ describe('a verified webhook of a completed job', () => {
   });
 
   it('ends a wait that starts later', async () => {
-    const { jobWaits, clock } = startProcess(done, { limits: fullFor(() => 60_000) });
-    jobWaits.notify(await verified(completedEvent('a', BASE_URL), clock));
+    const { jobWaits, clock } = startProcess(done, FULL);
+    jobWaits.notify(await completedWebhook(clock));
     await clock.advance(0);
     await expect(clock.until(jobWaits.waitForJob(running('a')))).resolves.not.toHaveProperty('finalTokenCost');
   });
@@ -64,42 +71,31 @@ describe('a later poll', () => {
   async function endByEvent(read: (id: string) => Job | Promise<Job>) {
     let fullMs = 60_000;
     const reported: object[] = [];
-    const more = { jobs: { isWatched: () => true, announced: (job: object) => void reported.push(job) } };
-    const process = startProcess(read, { limits: fullFor(() => fullMs), ...more });
-    const { jobWaits, clock } = process;
-    const wait = jobWaits.waitForJob(running('a'));
-    jobWaits.notify(await verified(completedEvent('a', BASE_URL), clock));
-    await clock.until(wait);
+    const jobs = { isWatched: () => true, announced: (job: object) => void reported.push(job) };
+    const started = await notifiedWait(read, { limits: fullFor(() => fullMs), jobs });
+    await started.clock.until(started.wait);
     fullMs = 0;
-    return { ...process, told: reported };
+    return { ...started, reported };
   }
+  const unavailable = () => Promise.reject(new ConnectionError('The service is unavailable'));
 
   it('repeats until it returns the charge if it fails or the job is still running', async () => {
-    const away = () => Promise.reject(new ConnectionError('The service is unavailable'));
-    for (const miss of [away, running]) {
+    for (const miss of [unavailable, running]) {
       let misses = 3;
-      const { clock, reads, told: reported } = await endByEvent((id) => (misses-- > 0 ? miss(id) : done(id)));
+      const { clock, reads, reported } = await endByEvent((id) => (misses-- > 0 ? miss(id) : done(id)));
       await clock.advance(120_000);
       expect(reads).toHaveLength(4);
       await clock.advance(600_000);
-      expect({ reads: reads.length, told: reported, timers: clock.timers }).toEqual({ reads: 4, told: [], timers: 0 });
+      expect([reads.length, reported, clock.timers]).toEqual([4, [], 0]);
     }
   });
 
   it('stops after failing for five minutes, and the outcome is reported without the charge', async () => {
-    const {
-      clock,
-      reads,
-      told: reported,
-    } = await endByEvent(() => Promise.reject(new ConnectionError('The service is unavailable')));
+    const { clock, reads, reported } = await endByEvent(unavailable);
     await clock.advance(300_000);
     expect(reported).toEqual([]);
     await clock.advance(60_000);
-    expect({ reads: reads.length, told: reported, timers: clock.timers }).toEqual({
-      reads: 8,
-      told: [{ id: 'a', status: 'completed' }],
-      timers: 0,
-    });
+    expect([reads.length, reported, clock.timers]).toEqual([8, [{ id: 'a', status: 'completed' }], 0]);
   });
 });
 
@@ -117,7 +113,7 @@ describe('a verified webhook whose buffer the server reuses', () => {
     ['a Buffer', (bytes) => Buffer.from(bytes.buffer)],
     ['an ArrayBuffer', (bytes) => bytes.buffer],
   ])('ends the wait only for its own job: %s', async (_, of) => {
-    const { jobWaits, clock, reads } = startProcess(running, { limits: fullFor(() => 60_000) });
+    const { jobWaits, clock, reads } = startProcess(running, FULL);
     const [own, other] = [jobWaits.waitForJob(running('a')), jobWaits.waitForJob(running('b'), { timeoutMs: 1_000 })];
     const bytes = bytesOf('a');
     const event = await verifiedBytes(of(bytes), clock);
@@ -130,18 +126,17 @@ describe('a verified webhook whose buffer the server reuses', () => {
   });
 
   it('ends the wait if its buffer is detached', async () => {
-    const { jobWaits, clock } = startProcess(done, { limits: fullFor(() => 60_000) });
-    const wait = jobWaits.waitForJob(running('a'));
-    const bytes = bytesOf('a');
-    const event = await verifiedBytes(bytes, clock);
-    structuredClone(bytes.buffer, { transfer: [bytes.buffer] });
-    jobWaits.notify(event);
+    const { clock, wait } = await notifiedWait(done, FULL, async (clock) => {
+      const bytes = bytesOf('a');
+      const event = await verifiedBytes(bytes, clock);
+      structuredClone(bytes.buffer, { transfer: [bytes.buffer] });
+      return event;
+    });
     await expect(clock.until(wait)).resolves.toMatchObject({ id: 'a', status: 'completed' });
   });
 });
 
-describe('the wait polls its job and continues after', () => {
-  const completed = (clock: VirtualClock) => verified(completedEvent('a', BASE_URL), clock);
+describe('a wait polls its job instead of trusting', () => {
   const copies: Record<string, (event: WebhookEvent) => object> = {
     'a spread copy': (event) => ({ ...event }),
     'a structured clone': (event) => structuredClone(event),
@@ -152,66 +147,53 @@ describe('the wait polls its job and continues after', () => {
   };
 
   it.each(Object.entries(copies))('%s of a verified event', async (_, copy) => {
-    const { jobWaits, clock } = startProcess(done, { limits: fullFor(() => 60_000) });
-    const wait = jobWaits.waitForJob(running('a'));
-    jobWaits.notify(copy(await completed(clock)) as never);
-    await expect(clock.until(wait)).resolves.toMatchObject({ finalTokenCost: 4 });
-  });
-
-  it('an event whose file is on another origin', async () => {
-    const { jobWaits, clock } = startProcess(done, { limits: fullFor(() => 60_000) });
-    const wait = jobWaits.waitForJob(running('a'));
-    jobWaits.notify(await verified(completedEvent('a', 'https://elsewhere.test'), clock));
+    const { clock, wait } = await notifiedWait(done, FULL, async (clock) => copy(await completedWebhook(clock)));
     await expect(clock.until(wait)).resolves.toMatchObject({ finalTokenCost: 4 });
   });
 
   it.each<[string, object, Setting]>([
+    ['an event whose file is on another origin', completedEvent('a', 'https://elsewhere.test').data.job, {}],
     ['an event without a link', { id: 'a', status: 'completed' }, {}],
     ['an event with an invalid link', { id: 'a', status: 'completed', providerOutputUrl: 'elsewhere' }, {}],
     ['an event if the base URL is unknown', completedEvent('a', BASE_URL).data.job, { knownBaseUrl: () => undefined }],
-  ])('%s', async (_, job, more) => {
-    const { jobWaits, clock } = startProcess(done, { limits: fullFor(() => 60_000), ...more });
-    const wait = jobWaits.waitForJob(running('a'));
-    const event = await verified({ ...completedEvent('a', BASE_URL), data: { job } }, clock);
-    expect(() => jobWaits.notify(event)).not.toThrow();
+  ])('%s', async (_, job, setting) => {
+    const event = { ...completedEvent('a', BASE_URL), data: { job } };
+    const { clock, wait } = await notifiedWait(done, { ...FULL, ...setting }, (clock) => verified(event, clock));
     await expect(clock.until(wait)).resolves.toMatchObject({ finalTokenCost: 4 });
-  });
-
-  it('a verified event that was modified later: only its signed content counts', async () => {
-    const { jobWaits, clock } = startProcess(done, { limits: fullFor(() => 60_000) });
-    const wait = jobWaits.waitForJob(running('a'));
-    const event = await completed(clock);
-    Object.assign((event.data as { job: object }).job, { id: 'b', providerOutputUrl: 'https://elsewhere.test/x' });
-    jobWaits.notify(event);
-    await expect(clock.until(wait)).resolves.toMatchObject({
-      id: 'a',
-      providerOutputUrl: `${BASE_URL}/v1/jobs/a/output`,
-    });
   });
 
   it("a failed job's event, and throws with the reason from the poll", async () => {
     const failed: Job = { ...running('a'), status: 'failed', errorCode: 'generation_rejected' };
-    const { jobWaits, clock, reads } = startProcess(() => failed, { limits: fullFor(() => 10_000) });
-    const wait = jobWaits.waitForJob(running('a'));
-    const event = {
-      ...completedEvent('a', BASE_URL),
-      type: 'job.failed',
-      data: { job: { ...completedEvent('a', BASE_URL).data.job, status: 'failed' } },
-    };
-    jobWaits.notify(await verified(event, clock));
-    const error = await clock.until(wait).catch((thrown: unknown) => thrown);
+    const job = { ...completedEvent('a', BASE_URL).data.job, status: 'failed' };
+    const event = { ...completedEvent('a', BASE_URL), type: 'job.failed', data: { job } };
+    const setting = { limits: fullFor(() => 10_000) };
+    const { clock, reads, wait } = await notifiedWait(
+      () => failed,
+      setting,
+      (clock) => verified(event, clock),
+    );
+    const error = await clock.until(rejection(wait));
     expect(error).toBeInstanceOf(JobFailedError);
     expect(error).toMatchObject({ code: 'generation_rejected' });
     expect(reads).toEqual(['a']);
   });
 });
 
+it('only the signed content of a verified event counts, even if the event is modified', async () => {
+  const { clock, wait } = await notifiedWait(done, FULL, async (clock) => {
+    const event = await completedWebhook(clock);
+    Object.assign((event.data as { job: object }).job, { id: 'b', providerOutputUrl: 'https://elsewhere.test/x' });
+    return event;
+  });
+  const providerOutputUrl = `${BASE_URL}/v1/jobs/a/output`;
+  await expect(clock.until(wait)).resolves.toMatchObject({ id: 'a', providerOutputUrl });
+});
+
 describe("a job's outcome is reported from its event", () => {
   it('if no wait matches the job, and otherwise from the poll', async () => {
     const reported: object[] = [];
-    const { jobWaits, clock } = startProcess(done, { jobs: { announced: (job) => void reported.push(job) } });
-    const wait = jobWaits.waitForJob(running('a'));
-    jobWaits.notify(await verified(completedEvent('a', BASE_URL), clock));
+    const jobs = { announced: (job: object) => void reported.push(job) };
+    const { jobWaits, clock, wait } = await notifiedWait(done, { jobs });
     await clock.until(wait);
     expect(reported).toEqual([]);
     jobWaits.notify(await verified(completedEvent('b', BASE_URL), clock));
@@ -224,9 +206,9 @@ describe("a job's outcome is reported from its event", () => {
       const reported: object[] = [];
       const clock = { ...virtualClock(), perRequest: true };
       const jobs = { isWatched, announced: (job: object) => void reported.push(job) };
-      const { jobWaits } = startProcess(done, { limits: fullFor(() => 60_000), jobs }, clock);
+      const { jobWaits } = startProcess(done, { ...FULL, jobs }, clock);
       const wait = jobWaits.waitForJob(running('a'));
-      jobWaits.notify(await verified(completedEvent('a', BASE_URL), clock));
+      jobWaits.notify(await completedWebhook(clock));
       await clock.until(wait);
       expect(reported).toEqual(isWatched() ? [{ id: 'a', status: 'completed' }] : []);
     }
@@ -237,11 +219,8 @@ describe('500 waits with webhooks', () => {
   const kinds = [{ modelId: 'svc-video-pro', mediaType: 'video', share: 1, fromMs: 60_000, toMs: 240_000 }];
 
   it('end 0.1 s late on average and 2.5 s at worst, with at most 450 polls', async () => {
-    const { meanLateMs, worstLateMs, polls, rejected, failed } = await measure(500, {
-      kinds,
-      webhooks: 1,
-      deliveryMs: 0,
-    });
+    const figures = await measure(500, { kinds, webhooks: 1, deliveryMs: 0 });
+    const { meanLateMs, worstLateMs, polls, rejected, failed } = figures;
     expect({ rejected, failed }).toEqual({ rejected: 0, failed: 0 });
     expect(meanLateMs).toBeLessThan(100);
     expect(worstLateMs).toBeLessThan(2_500);
