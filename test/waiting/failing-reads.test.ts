@@ -1,54 +1,65 @@
 // Failed polls of a paid job must not end its wait, use up other jobs' polls, or cause a busy loop.
 import { describe, expect, it } from 'vitest';
 import { RateLimitError } from '../../src/errors/index.js';
+import type { ClientOptions } from '../../src/index.js';
 import { CLOCK } from '../../src/runtime/clock.js';
 import { createSandbox } from '../../src/sandbox/index.js';
-import { freshKey, json, rejection, stubbed } from '../transport/support.js';
+import { fakeTimers } from '../support/fake-timers.js';
+import { pass } from '../support/pass.js';
+import { BASE_URL, freshKey, json, rejection, stubbed } from '../transport/support.js';
 import { hint, running, startProcess } from './processes.js';
 import { virtualClock } from './virtual-clock.js';
 
-const DONE = {
-  id: 'job_1',
-  status: 'completed',
-  providerOutputUrl: 'https://service.test/prefix/v1/jobs/job_1/output',
-};
+const DONE = { id: 'job_1', status: 'completed', providerOutputUrl: `${BASE_URL}/v1/jobs/job_1/output` };
 const done = () => json({ data: { job: DONE } });
-const responses = (status: number) => () => json({ error: { code: 'odd', message: 'odd' } }, { status });
+const failed = (status: number) => () => json({ error: { code: 'odd', message: 'odd' } }, { status });
 const QUICK = { pollIntervalMs: 5 };
 
 describe('a response to a poll', () => {
   it.each([408, 409, 410, 418, 423, 425, 429, 499, 500, 502, 503, 504, 520, 599])(
     "with %i doesn't end a wait",
     async (status) => {
-      const { client, seen } = stubbed([responses(status), done]);
+      const { client, seen } = stubbed([failed(status), done]);
       await expect(client.waitForJob('job_1', QUICK)).resolves.toMatchObject({ status: 'completed' });
       expect(seen.length).toBeGreaterThan(1);
     },
   );
 
+  it.each(['internal_error', 'unknown_code'])("with status 200 and the error %s doesn't end a wait", async (code) => {
+    const { client } = stubbed([() => json({ success: false, error: { code } }), done]);
+    await expect(client.waitForJob('job_1', QUICK)).resolves.toMatchObject(DONE);
+  });
+
+  it("about another job doesn't end a wait", async () => {
+    const other = () => json({ data: { job: { ...DONE, id: 'job_2' } } });
+    const { client, seen } = stubbed([other, done]);
+    await expect(client.waitForJob('job_1', QUICK)).resolves.toMatchObject({ id: 'job_1' });
+    expect(seen).toHaveLength(2);
+    await expect(stubbed(other).client.jobs.get('job_1')).rejects.toThrow('the response is about another job');
+  });
+
   it.each([400, 401, 403, 404])('with %i ends the wait immediately', async (status) => {
-    const { client, seen } = stubbed([responses(status), done]);
+    const { client, seen } = stubbed([failed(status), done]);
     await expect(client.waitForJob('job_1', QUICK)).rejects.toMatchObject({ status });
     expect(seen).toHaveLength(1);
   });
 });
 
 describe('a key function', () => {
-  const away = (): never => {
-    throw new Error('the vault is unavailable');
+  const sealed = (): never => {
+    throw new Error('the vault is sealed');
   };
-  const odd: [string, () => unknown][] = [
-    ['throws', async () => away()],
-    ['throws immediately', away],
+  it.each<[string, failing: () => unknown]>([
+    ['rejects', async () => sealed()],
+    ['throws', sealed],
     ['returns an empty string', () => ''],
     ['returns undefined', () => undefined],
-  ];
-  it.each(odd)("that %s once doesn't end a wait, on the first call or later", async (_, oddKey) => {
-    for (const oddCall of [1, 2]) {
+  ])("that %s once doesn't end a wait, on the first call or later", async (_, failing) => {
+    for (const failingCall of [1, 2]) {
       const clock = virtualClock();
       let calls = 0;
       const key = freshKey();
-      const apiKey = () => (++calls === oddCall ? oddKey() : key);
+      const apiKey = () => (++calls === failingCall ? failing() : key);
       const options: object = { apiKey, [CLOCK]: clock };
       const { client } = stubbed([() => json({ data: { job: { ...DONE, status: 'processing' } } }), done], options);
       await expect(clock.until(client.waitForJob('job_1'))).resolves.toMatchObject({ status: 'completed' });
@@ -56,13 +67,13 @@ describe('a key function', () => {
   });
 
   it('that never returns a key is the cause of the timeout', async () => {
-    const away = new Error('the vault is unavailable');
-    const { client } = stubbed(done, { apiKey: () => Promise.reject(away) });
+    const cause = new Error('the vault is sealed');
+    const { client } = stubbed(done, { apiKey: () => Promise.reject(cause) });
     const error = await rejection(client.waitForJob('job_1', { timeoutMs: 50 }));
-    expect(error).toMatchObject({ name: 'WaitTimeoutError', cause: { name: 'ConnectionError', cause: away } });
+    expect(error).toMatchObject({ name: 'WaitTimeoutError', cause: { name: 'ConnectionError', cause } });
   });
 
-  it("isn't awaited if the key is missing", async () => {
+  it('that is missing ends the wait immediately', async () => {
     const { client } = stubbed(done, { apiKey: undefined });
     await expect(client.waitForJob('job_1')).rejects.toThrow('The API key is missing');
   });
@@ -71,47 +82,35 @@ describe('a key function', () => {
 describe("an account's polls", () => {
   it("aren't used up by a job with repeated notifications", async () => {
     const { clock, jobWaits, reads } = startProcess(running);
-    const waits = Array.from({ length: 20 }, (_, at) =>
-      jobWaits.waitForJob(running(`other_${at}`), { timeoutMs: 60_000 }),
-    );
-    waits.push(jobWaits.waitForJob(running('loud'), { timeoutMs: 60_000 }));
-    for (const wait of waits) wait.catch(() => {});
+    const ids = ['notified', ...Array.from({ length: 20 }, (_, at) => `other_${at}`)];
+    for (const id of ids) jobWaits.waitForJob(running(id), { timeoutMs: 60_000 }).catch(() => {});
     for (let ms = 0; ms < 30_000; ms += 20) {
-      jobWaits.notify(hint('loud'));
+      jobWaits.notify(hint('notified'));
       await clock.advance(20);
     }
-    const loud = reads.filter((id) => id === 'loud').length;
-    expect(loud).toBeLessThan(18);
+    expect(reads.filter((id) => id === 'notified').length).toBeLessThan(18);
     expect(new Set(reads).size).toBe(21);
     await clock.advance(60_000);
   });
 
-  const rejection = (retryAfterMs: number) =>
-    new RateLimitError('full', {
-      code: 'rate_limited',
-      recovery: 'retry',
-      method: 'GET',
-      url: 'x',
-      status: 429,
-      retryAfterMs,
-    });
+  const details = { code: 'rate_limited', recovery: 'retry', method: 'GET', url: 'x', status: 429 } as const;
 
   it.each([
     ['wait for the longer Retry-After of two', [30_000, 1_000], 30_000],
     ["pause for at most a minute, whatever a job's Retry-After", [110_000], 60_000],
-  ])('%s', async (_, requested, heldMs) => {
-    const rest = [...requested];
+  ])('%s', async (_, requested, pauseMs) => {
+    const left = [...requested];
     const { clock, jobWaits, reads, at } = startProcess((id) => {
-      const retryAfterMs = rest.shift();
-      if (retryAfterMs !== undefined) throw rejection(retryAfterMs);
+      const retryAfterMs = left.shift();
+      if (retryAfterMs !== undefined) throw new RateLimitError('full', { ...details, retryAfterMs });
       return running(id);
     });
     const wait = (id: string) => jobWaits.waitForJob(id, { timeoutMs: 200_000 }).catch(() => {});
-    const waits = requested.map((_, at) => wait(`refused_${at}`));
+    const waits = requested.map((_, at) => wait(`limited_${at}`));
     await clock.advance(0);
     waits.push(wait('other'));
     await clock.until(Promise.all(waits));
-    expect(at[reads.indexOf('other')]).toBe(heldMs);
+    expect(at[reads.indexOf('other')]).toBe(pauseMs);
   });
 });
 
@@ -134,5 +133,51 @@ describe('a clock set forward by an hour during a wait', () => {
     }
     const job = await call;
     expect(job).toMatchObject({ status: 'completed', tries: [{ status: 'failed' }, { status: 'completed' }] });
+  });
+});
+
+describe('a broken client', () => {
+  fakeTimers();
+
+  it("doesn't starve a healthy client's wait on the same job", async () => {
+    const apiKey = freshKey();
+    const offline = stubbed(() => Promise.reject(new Error('proxy is down')), { apiKey });
+    const healthy = stubbed(done, { apiKey });
+    const lost = offline.client.waitForJob('job_1', { timeoutMs: 60_000 });
+    const found = healthy.client.waitForJob('job_1');
+    const start = Date.now();
+    await expect(pass(found, 250)).resolves.toMatchObject(DONE);
+    expect(Date.now() - start).toBeLessThan(15_000);
+    await expect(pass(lost)).resolves.toMatchObject(DONE);
+  });
+
+  it("doesn't end a healthy client's wait on the same job", async () => {
+    const apiKey = freshKey();
+    const revoked = stubbed(() => json({ error: 'invalid_api_key' }, { status: 401 }), { apiKey });
+    const healthy = stubbed(done, { apiKey });
+    const rejected = rejection(pass(revoked.client.waitForJob('job_1')));
+    await expect(pass(healthy.client.waitForJob('job_1'))).resolves.toMatchObject(DONE);
+    expect(await rejected).toMatchObject({ code: 'invalid_api_key' });
+  });
+});
+
+describe('a limit of polls that is disabled', () => {
+  fakeTimers();
+
+  it.each<[string, ClientOptions]>([
+    ["rateLimit: 'off'", { rateLimit: 'off' }],
+    ['limit: Infinity', { limits: { 'jobs.get': { limit: Number.POSITIVE_INFINITY } } }],
+  ])("doesn't delay 200 waits (%s)", async (_, options) => {
+    const polled = new Set<string>();
+    const { client } = stubbed(({ url }) => {
+      const id = url.split('/').at(-1) ?? '';
+      const isFinished = polled.has(id);
+      polled.add(id);
+      return json({ data: { job: { ...DONE, id, ...(!isFinished && { status: 'processing' }) } } });
+    }, options);
+    const start = Date.now();
+    const ids = Array.from({ length: 200 }, (_, at) => `job_${at}`);
+    await pass(Promise.all(ids.map((id) => client.waitForJob(id, { pollIntervalMs: 1_000 }))), 250);
+    expect(Date.now() - start).toBeLessThan(5_000);
   });
 });
