@@ -6,19 +6,17 @@ import { JobFailedError, NotFoundError, WaitTimeoutError } from '../../src/error
 import { CLOCK } from '../../src/runtime/clock.js';
 import type { Job } from '../../src/schemas/job.js';
 import { waitForJobs } from '../../src/waiting/job-iterables.js';
+import { fakeTimers } from '../support/fake-timers.js';
 import { quiet } from '../support/quiet.js';
-import { countedSignal, created, json, rejection, stubbed } from '../transport/support.js';
+import { countedSignal, created, json, PROMPT, rejection, stubbed } from '../transport/support.js';
 import { done, running, startProcess } from './processes.js';
 import { settle, virtualClock } from './virtual-clock.js';
 
 beforeAll(quiet);
 
 const DONE = { status: 'completed', providerOutputUrl: 'https://x.example/output' };
-const failed = (errorCode: string): Partial<Job> => ({ status: 'failed', errorCode });
-const pending = (retry_after: number): Partial<Job> => ({
-  ...failed('reference_asset_pending'),
-  errorData: { retry_after },
-});
+const failed = (errorCode: string, errorData = {}): Partial<Job> => ({ status: 'failed', errorCode, errorData });
+const pending = (retry_after: number) => failed('reference_asset_pending', { retry_after });
 const underReview = (seconds: number) => () =>
   json({ error: { code: 'character_pending' } }, { status: 409, headers: { 'retry-after': `${seconds}` } });
 
@@ -50,11 +48,10 @@ function setup(ends: Partial<Job>[]) {
     { [CLOCK]: clock } as object,
   );
   const reads = () => seen.filter(({ method }) => method === 'GET').length;
+  const defaults = { idempotencyKey: 'k', pollIntervalMs: 1_000 };
   const run = (options: CreateOptions = {}) =>
-    clock.until(
-      client.videos.createAndWait({ prompt: 'x' }, { idempotencyKey: 'k', pollIntervalMs: 1_000, ...options }),
-    );
-  return { clock, run, sent, models, jobs, refusals: rejections, reads, keys: () => sent.map(({ key }) => key) };
+    clock.until(client.videos.createAndWait(PROMPT, { ...defaults, ...options }));
+  return { clock, run, sent, models, jobs, rejections, reads, keys: () => sent.map(({ key }) => key) };
 }
 
 describe('createAndWait', () => {
@@ -72,7 +69,7 @@ describe('createAndWait', () => {
     expect(clock.timers).toBe(0);
   });
 
-  it('resubmits a pending reference with derived keys, each after the Retry-After of the service', async () => {
+  it("resubmits a pending reference with derived keys, each after the service's Retry-After", async () => {
     const { run, sent, jobs } = setup([pending(30), pending(600), DONE]);
     const onCreated = vi.fn();
     await expect(run({ onCreated })).resolves.toMatchObject({ id: 'job_k:r3' });
@@ -112,7 +109,7 @@ describe('createAndWait', () => {
   });
 
   it("calls onCreated once per job, in its caller's context, even if a later create is first rejected", async () => {
-    const { run, refusals: rejections, sent } = setup([pending(30), DONE]);
+    const { run, rejections, sent } = setup([pending(30), DONE]);
     const tenant = new AsyncLocalStorage<string>();
     const created: string[] = [];
     const onCreated = ({ job }: { job: Job }) => {
@@ -158,7 +155,7 @@ describe('createAndWait', () => {
       ['k', 'k', 'k:w1', 'k', 'k:w2'],
     ],
   ])('waits for a character under review with %s', async (_, rejected, seconds, sentKeys) => {
-    const { run, sent, keys, refusals: rejections, jobs } = setup([DONE]);
+    const { run, sent, keys, rejections, jobs } = setup([DONE]);
     rejections.push(...rejected.map(underReview));
     await run();
     expect(keys()).toEqual(sentKeys);
@@ -167,7 +164,7 @@ describe('createAndWait', () => {
   });
 
   it.each([{ resubmitPending: false }, { timeoutMs: 30_000 }])('throws the rejection with %j', async (options) => {
-    const { run, refusals: rejections, sent } = setup([DONE]);
+    const { run, rejections, sent } = setup([DONE]);
     rejections.push(underReview(60));
     await expect(run(options)).rejects.toMatchObject({ code: 'character_pending' });
     expect(sent).toHaveLength(1);
@@ -175,7 +172,7 @@ describe('createAndWait', () => {
 
   it('ends immediately on abort in every phase and leaves no timer', async () => {
     for (const phase of [0, 3_000, 20_000]) {
-      const { clock, refusals: rejections, run } = setup([pending(60)]);
+      const { clock, rejections, run } = setup([pending(60)]);
       if (phase === 0) rejections.push(underReview(60));
       const abort = new AbortController();
       clock.after(phase + 100, () => abort.abort('enough'));
@@ -188,13 +185,12 @@ describe('createAndWait', () => {
 });
 
 describe('an onCreated that never settles ends', () => {
+  fakeTimers();
+
   const started = async (options: CreateOptions) => {
-    vi.useFakeTimers();
     const { client } = stubbed(() => json(created()));
     const onCreated = () => new Promise(() => {});
-    const outcome = rejection(
-      client.videos.createAndWait({ prompt: 'x' }, { idempotencyKey: 'k', onCreated, ...options }),
-    );
+    const outcome = rejection(client.videos.createAndWait(PROMPT, { idempotencyKey: 'k', onCreated, ...options }));
     await vi.advanceTimersByTimeAsync(900);
     // Other test files in this process may have timers.
     const waiting = vi.getTimerCount();
@@ -202,7 +198,6 @@ describe('an onCreated that never settles ends', () => {
       await vi.advanceTimersByTimeAsync(200);
       const error = await outcome;
       expect(vi.getTimerCount()).toBeLessThan(waiting);
-      vi.useRealTimers();
       return error;
     };
   };
@@ -211,9 +206,7 @@ describe('an onCreated that never settles ends', () => {
     const error = await (await started({ timeoutMs: 1_000 }))();
     expect(error).toBeInstanceOf(WaitTimeoutError);
     expect(error).toMatchObject({ jobId: 'job_1', idempotencyKey: 'k', timeoutMs: 1_000, recovery: 'wait_again' });
-    expect((error as Error).message).toContain(
-      'onCreated did not settle within 1000 ms (timeoutMs). Job job_1 continues',
-    );
+    expect(String(error)).toContain('onCreated did not settle within 1000 ms (timeoutMs). Job job_1 continues');
   });
 
   it('immediately on an abort', async () => {
@@ -244,11 +237,10 @@ describe('waitForJobs', () => {
 
   it('yields the jobs in completion order, including failed ones', async () => {
     const { clock, collect } = three({ status: 'failed' });
-    await expect(clock.until(collect(['a', 'b', 'c']))).resolves.toEqual(['c completed', 'a completed', 'b failed']);
+    const ids = ['a', 'b', 'c'];
+    await expect(clock.until(collect(ids))).resolves.toEqual(['c completed', 'a completed', 'b failed']);
     expect(clock.timers).toBe(0);
-    const throwing = three({ status: 'failed' });
-    const all = throwing.collect(['a', 'b', 'c'], { throwOnFailure: true });
-    await expect(throwing.clock.until(all)).rejects.toThrow(JobFailedError);
+    await expect(clock.until(collect(ids, { throwOnFailure: true }))).rejects.toThrow(JobFailedError);
   });
 
   it('yields jobs that end while its consumer processes another one', async () => {
@@ -264,16 +256,15 @@ describe('waitForJobs', () => {
   });
 
   it('yields all other jobs before it throws for one that it failed to wait for', async () => {
-    const { clock, jobWaits } = three();
+    const { clock, jobWaits, collect } = three();
     const seen: string[] = [];
     const loop = async () => {
-      for await (const job of waitForJobs(['nobody', 'a', 'c'], jobWaits)) seen.push(job.id);
+      for await (const job of waitForJobs(['unknown', 'a', 'c'], jobWaits)) seen.push(job.id);
     };
     await expect(clock.until(loop())).rejects.toThrow(NotFoundError);
     expect(seen).toEqual(['c', 'a']);
-    await expect(clock.until(three().collect([]))).resolves.toEqual([]);
-    const both = three();
-    await expect(both.clock.until(both.collect(['no', 'none']))).rejects.toThrow('2 jobs could not be waited for.');
+    await expect(clock.until(collect([]))).resolves.toEqual([]);
+    await expect(clock.until(collect(['no', 'none']))).rejects.toThrow('2 jobs could not be waited for.');
   });
 
   it('ends all waits when the loop ends or aborts, and leaves no listener', async () => {

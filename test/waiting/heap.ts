@@ -36,11 +36,6 @@ export class Heap<T extends Ranked> {
     item.place = -1;
   }
 
-  /** Returns the item at an index, modulo the size. */
-  at(place: number): T | undefined {
-    return this.#items[place % this.#items.length];
-  }
-
   #up(item: T): void {
     for (;;) {
       const parent = this.#items[(item.place - 1) >> 1];

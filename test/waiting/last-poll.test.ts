@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { MAX_PAGES } from '../../src/rules/failure-kind.js';
 import { CLOCK } from '../../src/runtime/clock.js';
-import { freshKey, json, rejection, stubbed } from '../transport/support.js';
+import { json, rejection, stubbed } from '../transport/support.js';
 import { done, running, startProcess } from './processes.js';
 import { type VirtualClock, virtualClock } from './virtual-clock.js';
 
@@ -65,7 +65,7 @@ describe('a wait that times out', () => {
     expect(polls).toBe(2);
   });
 
-  it('does not poll again if its last poll is more recent than the interval', async () => {
+  it("doesn't poll again if its last poll is more recent than the interval", async () => {
     const { clock, jobWaits, at } = startProcess(running);
     const error = await clock.until(rejection(jobWaits.waitForJob('a', { timeoutMs: 6_000, pollIntervalMs: 2_500 })));
     expect(error).toMatchObject({ name: 'WaitTimeoutError', job: { status: 'processing' } });
@@ -75,17 +75,16 @@ describe('a wait that times out', () => {
 
   it('waits up to five seconds for its last poll, unless it is aborted', async () => {
     const hangs = () => new Promise<never>(() => {});
-    const { clock, jobWaits, at } = startProcess(hangs);
-    const startMs = clock.now();
+    const { clock, jobWaits, at, elapsed } = startProcess(hangs);
     const young = { timeoutMs: 6_000, pollIntervalMs: 4_000 };
     const error = await clock.until(rejection(jobWaits.waitForJob(running('a'), young)));
     expect(error).toMatchObject({ name: 'WaitTimeoutError' });
     expect(at).toEqual([4_000]);
-    expect(clock.now() - startMs).toBe(11_000);
+    expect(elapsed()).toBe(11_000);
     const stalled = { timeoutMs: 10_000, pollIntervalMs: 4_000 };
     await clock.until(rejection(jobWaits.waitForJob(running('a'), stalled)));
     expect(at.slice(1)).toEqual([15_000, 21_000]);
-    expect(clock.now() - startMs).toBe(26_000);
+    expect(elapsed()).toBe(26_000);
     const abort = new AbortController();
     const aborted = rejection(jobWaits.waitForJob(running('b'), { timeoutMs: 6_000, signal: abort.signal }));
     await clock.advance(7_000);
@@ -100,16 +99,15 @@ describe('a completed job without a file', () => {
   const fileless = (id: string) => ({ ...running(id), status: 'completed', providerOutputUrl: null });
 
   it('ends the wait after two minutes with a ResponseError that includes the job', async () => {
-    const { clock, jobWaits } = startProcess(fileless);
-    const startMs = clock.now();
+    const { clock, jobWaits, elapsed } = startProcess(fileless);
     const error = await clock.until(rejection(jobWaits.waitForJob('a')));
     expect(error).toMatchObject({ name: 'ResponseError', job: { id: 'a', status: 'completed' } });
     expect(String(error)).not.toContain('continues');
-    expect(clock.now() - startMs).toBeGreaterThanOrEqual(120_000);
-    expect(clock.now() - startMs).toBeLessThan(135_000);
+    expect(elapsed()).toBeGreaterThanOrEqual(120_000);
+    expect(elapsed()).toBeLessThan(135_000);
   });
 
-  it('does not end it if the file appears or the wait ends first', async () => {
+  it("doesn't end the wait if the file appears or the wait times out first", async () => {
     const { clock, jobWaits } = startProcess((id, atMs) => (atMs > 100_000 ? done(id) : fileless(id)));
     await expect(clock.until(jobWaits.waitForJob('a'))).resolves.toMatchObject({ status: 'completed' });
     const other = startProcess(fileless);
@@ -123,30 +121,27 @@ describe('an HTML page instead of a response', () => {
   const page = (status: number) => () =>
     new Response('<html><body>404 Not Found</body></html>', { status, headers: { 'content-type': 'text/html' } });
   const job = (status: string) => json({ data: { job: { ...done('a'), status } } });
-  const held = (steps: readonly (() => Response)[]) => {
+  /** Waits for a job whose polls get these responses. */
+  const waitOn = (...steps: readonly (() => Response)[]) => {
     const clock = virtualClock();
-    const { client, seen } = stubbed(steps, { apiKey: freshKey(), [CLOCK]: clock } as object);
-    return { clock, client, seen };
+    const { client, seen } = stubbed(steps, { [CLOCK]: clock } as object);
+    return { seen, outcome: clock.until(client.waitForJob('a')) };
   };
+  const pages = (count: number, status: number) => Array.from({ length: count }, () => page(status));
 
   it.each([200, 403, 404])('with status %i is a failed poll, and ends a wait after five in a row', async (status) => {
-    const few = held([...Array.from({ length: MAX_PAGES - 1 }, () => page(status)), () => job('completed')]);
-    await expect(few.clock.until(few.client.waitForJob('a'))).resolves.toMatchObject({ status: 'completed' });
-    const apart = held([
-      page(status),
-      page(status),
-      () => job('processing'),
-      ...Array.from({ length: 4 }, () => page(status)),
-      () => job('completed'),
-    ]);
-    await expect(apart.clock.until(apart.client.waitForJob('a'))).resolves.toMatchObject({ status: 'completed' });
-    const many = held([page(status)]);
-    await expect(many.clock.until(many.client.waitForJob('a'))).rejects.toMatchObject({ attempts: 1 });
+    const few = waitOn(...pages(MAX_PAGES - 1, status), () => job('completed'));
+    await expect(few.outcome).resolves.toMatchObject({ status: 'completed' });
+    const rows = [...pages(2, status), () => job('processing'), ...pages(MAX_PAGES - 1, status)];
+    const interrupted = waitOn(...rows, () => job('completed'));
+    await expect(interrupted.outcome).resolves.toMatchObject({ status: 'completed' });
+    const many = waitOn(page(status));
+    await expect(many.outcome).rejects.toMatchObject({ attempts: 1 });
     expect(many.seen).toHaveLength(MAX_PAGES);
   });
 
   it('with status 502 never ends a wait', async () => {
-    const { clock, client } = held([...Array.from({ length: 12 }, () => page(502)), () => job('completed')]);
-    await expect(clock.until(client.waitForJob('a'))).resolves.toMatchObject({ status: 'completed' });
+    const { outcome } = waitOn(...pages(12, 502), () => job('completed'));
+    await expect(outcome).resolves.toMatchObject({ status: 'completed' });
   });
 });

@@ -1,22 +1,23 @@
-import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+// Programs that leave concurrency to the client.
+import { expect, it, vi } from 'vitest';
 import { GenClient } from '../../src/client/client.js';
+import type { ClientOptions } from '../../src/index.js';
 import { DOCUMENTED_LIMITS } from '../../src/rules/limits.js';
-import { createSandbox } from '../../src/sandbox/index.js';
+import { createSandbox, type Sandbox } from '../../src/sandbox/index.js';
 import { advanceUntil } from '../support/advance-until.js';
+import { fakeTimers } from '../support/fake-timers.js';
 
 const { limit: LIMIT } = DOCUMENTED_LIMITS['videos.create'];
 
-beforeEach(() => {
-  vi.useFakeTimers();
-});
-afterEach(() => {
-  vi.useRealTimers();
-});
+/** Unlike `sandbox.client()`, its clock is the program's. */
+const clientOf = ({ apiKey, baseUrl, fetch }: Sandbox, options: ClientOptions = {}) =>
+  new GenClient({ apiKey, baseUrl, fetch, ...options });
+
+fakeTimers();
 
 it('creates 500 videos with one Promise.all under the documented limits', async () => {
   const sandbox = createSandbox({ jobDurationMs: [20_000, 90_000], balanceTokens: 100_000 });
-  const { apiKey, baseUrl, fetch } = sandbox;
-  const client = new GenClient({ apiKey, baseUrl, fetch });
+  const client = clientOf(sandbox);
   const start = Date.now();
   const prompts = Array.from({ length: 500 }, (_, at) => `fox ${at}`);
   const jobs = await advanceUntil(Promise.all(prompts.map((prompt) => client.videos.createAndWait({ prompt }))));
@@ -26,16 +27,14 @@ it('creates 500 videos with one Promise.all under the documented limits', async 
   // The last job ends within two minutes after its create.
   const windows = Math.ceil(500 / LIMIT);
   expect(Date.now() - start).toBeLessThan(((windows - 1) * 60_000) / 0.95 + 120_000);
-  // The queue is empty.
   expect(client.limits()['videos.create']?.queued).toBe(0);
 }, 60_000);
 
 it('reports why calls wait, and counts two clients of one account together', async () => {
   const sandbox = createSandbox({ balanceTokens: 100_000 });
-  const { apiKey, baseUrl, fetch } = sandbox;
   const onWait = vi.fn();
-  const one = new GenClient({ apiKey, baseUrl, fetch });
-  const two = new GenClient({ apiKey, baseUrl, fetch, hooks: { onWait } });
+  const one = clientOf(sandbox);
+  const two = clientOf(sandbox, { hooks: { onWait } });
   const creates = Promise.all(
     [one, two].flatMap((client) => Array.from({ length: LIMIT - 5 }, () => client.videos.create({ prompt: 'fox' }))),
   );
@@ -55,12 +54,8 @@ it("leaves capacity for the caller's own polls while 200 waits poll at full rate
     balanceTokens: 100_000,
     limits: { 'jobs.get': { limit: 120, windowMs: 60_000 } },
   });
-  const { apiKey, baseUrl, fetch } = sandbox;
-  const client = new GenClient({ apiKey, baseUrl, fetch });
-  const jobs = await advanceUntil(
-    Promise.all(Array.from({ length: 200 }, () => client.images.create({ prompt: 'fox' }))),
-    10,
-  );
+  const client = clientOf(sandbox);
+  const jobs = await advanceUntil(Promise.all(Array.from({ length: 200 }, () => client.images.create({ prompt: 'fox' }))), 10);
   const abort = new AbortController();
   const waits = jobs.map(({ job }) => client.waitForJob(job, { signal: abort.signal }).catch(() => {}));
   await vi.advanceTimersByTimeAsync(180_000);

@@ -1,12 +1,12 @@
 // A job that ends immediately predicts little about others, so they must still be polled.
 import { GenClient } from 'gen-client';
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
+import { fakeTimers } from '../support/fake-timers.js';
 import { BASE_URL, freshKey, json } from '../transport/support.js';
 
 const [FAST, PRO] = ['svc-video-fast', 'svc-video-pro'];
-/** Duration of the slow jobs. */
-const LONG_MS = 3_000_000;
-const SHORT_MS = 60_000;
+const FAST_JOB_MS = 3_000_000;
+const PRO_JOB_MS = 60_000;
 
 /** Creates a service with two models. The job `first.id` ends before its first poll, and PRO jobs take a minute. */
 function createService(first: { readonly id: string; readonly status: string; readonly tookMs: number }) {
@@ -21,7 +21,7 @@ function createService(first: { readonly id: string; readonly status: string; re
   const fetch = async (url: string) => {
     const id = url.split('/').at(-1) ?? '';
     const isFirst = id === first.id;
-    const takesMs = isFirst ? first.tookMs : id.startsWith('pro') ? SHORT_MS : LONG_MS;
+    const takesMs = isFirst ? first.tookMs : id.startsWith('pro') ? PRO_JOB_MS : FAST_JOB_MS;
     if (Date.now() - startMs < takesMs) return json({ data: { job: { ...jobOf(id), status: 'processing' } } });
     const status = isFirst ? first.status : 'completed';
     const end = { status, completedAt: at(takesMs), providerOutputUrl: `${BASE_URL}/${id}`, errorCode: null };
@@ -31,7 +31,7 @@ function createService(first: { readonly id: string; readonly status: string; re
 }
 
 describe('a job that ends as soon as it is created', () => {
-  afterEach(() => void vi.useRealTimers());
+  fakeTimers();
 
   it.each([
     ['failed', 0],
@@ -39,7 +39,6 @@ describe('a job that ends as soon as it is created', () => {
     ['completed', 0],
     ['completed', 1_000],
   ])("and has %s after %i ms doesn't delay the polls of other models", async (status, tookMs) => {
-    vi.useFakeTimers();
     const { client, jobOf } = createService({ id: 'fast-0', status, tookMs });
     const abort = new AbortController();
     const wait = (id: string) =>
@@ -50,7 +49,7 @@ describe('a job that ends as soon as it is created', () => {
     const others = Array.from({ length: 40 }, (_, at) => wait(`fast-${at + 1}`).catch(() => {}));
     const ended: string[] = [];
     for (let at = 0; at < 5; at++) void wait(`pro-${at}`).then(({ id }) => ended.push(id));
-    await vi.advanceTimersByTimeAsync(2 * SHORT_MS);
+    await vi.advanceTimersByTimeAsync(2 * PRO_JOB_MS);
     expect(ended.toSorted()).toEqual(['pro-0', 'pro-1', 'pro-2', 'pro-3', 'pro-4']);
     abort.abort();
     await Promise.all(others);

@@ -31,10 +31,10 @@ describe('a running job that a notification reports as ended', () => {
 
 describe('a failed poll', () => {
   const details = { status: 503, code: 'x', recovery: 'retry', method: 'GET', url: 'https://x.example' } as const;
-  const readAgainAfter = async (retryAfterMs: number, more: Setting = {}) => {
+  const retryDelay = async (retryAfterMs: number, more: Setting = {}) => {
     let failures = 1;
     const read = (id: string): Job => {
-      if (failures-- > 0) throw new ServerError('away', { ...details, retryAfterMs });
+      if (failures-- > 0) throw new ServerError('unavailable', { ...details, retryAfterMs });
       return done(id);
     };
     const { jobWaits, clock, at } = startProcess(read, more);
@@ -43,10 +43,10 @@ describe('a failed poll', () => {
   };
 
   it("is retried after its Retry-After, limited to two minutes or the client's maximum", async () => {
-    expect(await readAgainAfter(90_000)).toBe(90_000);
-    expect(await readAgainAfter(86_400_000)).toBe(120_000);
-    expect(await readAgainAfter(86_400_000, { maxRetryAfterMs: 30_000 })).toBe(30_000);
-    expect(await readAgainAfter(5)).toBe(11_000);
+    expect(await retryDelay(90_000)).toBe(90_000);
+    expect(await retryDelay(86_400_000)).toBe(120_000);
+    expect(await retryDelay(86_400_000, { maxRetryAfterMs: 30_000 })).toBe(30_000);
+    expect(await retryDelay(5)).toBe(11_000);
   });
 
   it('resets the pauses after a poll that succeeds', async () => {
@@ -65,21 +65,21 @@ describe('a failed poll', () => {
 describe('a key function that fails before the first poll', () => {
   it('is called again after 1, 2, 4, … seconds, up to a minute', async () => {
     const seconds: number[] = [];
-    const gone = new ConnectionError('the vault is unavailable');
+    const cause = new ConnectionError('the vault is sealed');
     const { jobWaits, clock, elapsed } = startProcess(running, {
       scheduling: () => {
         seconds.push(elapsed() / 1_000);
-        return Promise.reject(gone);
+        return Promise.reject(cause);
       },
     });
     const error = await clock.until(rejection(jobWaits.waitForJob('a', { timeoutMs: 250_000 })));
     expect(seconds).toEqual([0, 1, 3, 7, 15, 31, 63, 123, 183, 243]);
-    expect(error).toMatchObject({ name: 'WaitTimeoutError', cause: gone, job: undefined });
+    expect(error).toMatchObject({ name: 'WaitTimeoutError', cause, job: undefined });
     expect(clock.timers).toBe(0);
   });
 
   it('ends the wait on an abort during the pause', async () => {
-    const scheduling = () => Promise.reject(new ConnectionError('the vault is unavailable'));
+    const scheduling = () => Promise.reject(new ConnectionError('the vault is sealed'));
     const { jobWaits, clock } = startProcess(running, { scheduling });
     const end = new AbortController();
     const wait = rejection(jobWaits.waitForJob('a', { signal: end.signal, timeoutMs: false }));
@@ -90,18 +90,16 @@ describe('a key function that fails before the first poll', () => {
   });
 });
 
-describe('an onUpdate that ends its own wait', () => {
-  it('ends it immediately, without another poll', async () => {
-    const { jobWaits, clock, at } = startProcess(running);
-    const end = new AbortController();
-    const onUpdate = () => end.abort('seen enough');
-    const wait = rejection(jobWaits.waitForJob('a', { signal: end.signal, onUpdate }));
-    await clock.advance(0);
-    expect(await wait).toBe('seen enough');
-    await clock.advance(60_000);
-    expect(at).toEqual([0]);
-    expect(clock.timers).toBe(0);
-  });
+it('an onUpdate that aborts its own wait ends it immediately, without another poll', async () => {
+  const { jobWaits, clock, at } = startProcess(running);
+  const end = new AbortController();
+  const onUpdate = () => end.abort('enough');
+  const wait = rejection(jobWaits.waitForJob('a', { signal: end.signal, onUpdate }));
+  await clock.advance(0);
+  expect(await wait).toBe('enough');
+  await clock.advance(60_000);
+  expect(at).toEqual([0]);
+  expect(clock.timers).toBe(0);
 });
 
 describe('the charge of a job whose wait ended with an event', () => {

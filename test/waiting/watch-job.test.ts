@@ -4,8 +4,7 @@ import { createSandbox } from '../../src/sandbox/index.js';
 import type { Job } from '../../src/schemas/job.js';
 import { type JobUpdate, watchJob } from '../../src/waiting/job-iterables.js';
 import { countedSignal, rejection } from '../transport/support.js';
-import { startProcess } from './processes.js';
-import { virtualClock } from './virtual-clock.js';
+import { running, startProcess } from './processes.js';
 
 const PARAMS = { model: 'svc-video-fast', duration: 5, resolution: '720p', prompt: 'a fox at dawn' } as const;
 const CALL = { call: 'videos', model: 'svc-video-fast', duration: 5, resolution: '720p' } as const;
@@ -39,9 +38,7 @@ describe('watchJob', () => {
     const { job } = await client.videos.create(PARAMS);
     const updates = await during(all(client.watchJob(job)));
     expect(updates.length).toBeGreaterThan(3);
-    expect(updates.slice(0, -1).every(({ progress, etaMs }) => progress === undefined && etaMs === undefined)).toBe(
-      true,
-    );
+    for (const { progress, etaMs } of updates.slice(0, -1)) expect([progress, etaMs]).toEqual([undefined, undefined]);
     expect(updates.at(-1)).toMatchObject({ job: { status: 'completed' }, progress: 1, etaMs: 0 });
   });
 
@@ -52,9 +49,9 @@ describe('watchJob', () => {
     expect(client.estimate(CALL).durationMs).toBe(60_000);
     const { job } = await client.videos.create(PARAMS);
     const updates = await during(all(client.watchJob(job.id)));
-    const shares = updates.map(({ progress }) => progress ?? Number.NaN);
-    expect(shares.slice(0, -1).every((progress) => progress >= 0 && progress <= 0.99)).toBe(true);
-    expect([...shares].sort((a, b) => a - b)).toEqual(shares);
+    const values = updates.map(({ progress }) => progress ?? Number.NaN);
+    expect(values.slice(0, -1).every((progress) => progress >= 0 && progress <= 0.99)).toBe(true);
+    expect(values.toSorted((a, b) => a - b)).toEqual(values);
     const [first] = updates;
     expect((first?.progress ?? 0) * 60_000 + (first?.etaMs ?? 0)).toBeCloseTo(60_000, -3);
   });
@@ -108,29 +105,18 @@ describe('watchJob', () => {
   });
 });
 
-describe('watchJob on a manual clock', () => {
-  const ended = { status: 'completed', providerOutputUrl: 'https://x.example/output' };
-  function held() {
-    const clock = virtualClock();
-    const startMs = clock.now();
-    const warnings: string[] = [];
-    const read = (id: string): Job => ({ id, status: 'processing', ...(clock.now() - startMs >= 3_000 && ended) });
-    const { jobWaits, reads } = startProcess(read, { warn: (message) => void warnings.push(message) }, clock);
-    return { clock, jobWaits, reads, warnings, atMs: () => clock.now() - startMs };
-  }
-
-  it("ends immediately with its signal's reason, leaves no listener, and tolerates a rejecting onUpdate", async () => {
-    const { clock, jobWaits, warnings, reads } = held();
-    const { controller, signal, listeners } = countedSignal();
-    const onUpdate = async () => Promise.reject(new Error('the screen is off'));
-    const ended = rejection(all(watchJob('a', jobWaits, { pollIntervalMs: 1_000, signal, onUpdate })));
-    await clock.advance(500);
-    expect(listeners()).toBe(1);
-    controller.abort('enough');
-    expect(await ended).toBe('enough');
-    expect(listeners()).toBe(0);
-    expect(warnings).toEqual(['onUpdate failed, and the wait for job a continues: the screen is off']);
-    await clock.advance(60_000);
-    expect(reads).toEqual(['a']);
-  });
+it("watchJob ends immediately with its signal's reason, leaves no listener, and tolerates a rejecting onUpdate", async () => {
+  const warnings: string[] = [];
+  const { clock, jobWaits, reads } = startProcess(running, { warn: (message) => void warnings.push(message) });
+  const { controller, signal, listeners } = countedSignal();
+  const onUpdate = async () => Promise.reject(new Error('the screen is off'));
+  const outcome = rejection(all(watchJob('a', jobWaits, { pollIntervalMs: 1_000, signal, onUpdate })));
+  await clock.advance(500);
+  expect(listeners()).toBe(1);
+  controller.abort('enough');
+  expect(await outcome).toBe('enough');
+  expect(listeners()).toBe(0);
+  expect(warnings).toEqual(['onUpdate failed, and the wait for job a continues: the screen is off']);
+  await clock.advance(60_000);
+  expect(reads).toEqual(['a']);
 });
