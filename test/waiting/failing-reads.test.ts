@@ -4,8 +4,8 @@ import { RateLimitError } from '../../src/errors/index.js';
 import type { ClientOptions } from '../../src/index.js';
 import { CLOCK } from '../../src/runtime/clock.js';
 import { createSandbox } from '../../src/sandbox/index.js';
+import { advanceUntil } from '../support/advance-until.js';
 import { fakeTimers } from '../support/fake-timers.js';
-import { pass } from '../support/pass.js';
 import { BASE_URL, freshKey, json, rejection, stubbed } from '../transport/support.js';
 import { hint, running, startProcess } from './processes.js';
 import { virtualClock } from './virtual-clock.js';
@@ -146,17 +146,17 @@ describe('a broken client', () => {
     const lost = offline.client.waitForJob('job_1', { timeoutMs: 60_000 });
     const found = healthy.client.waitForJob('job_1');
     const start = Date.now();
-    await expect(pass(found, 250)).resolves.toMatchObject(DONE);
+    await expect(advanceUntil(found, 250)).resolves.toMatchObject(DONE);
     expect(Date.now() - start).toBeLessThan(15_000);
-    await expect(pass(lost)).resolves.toMatchObject(DONE);
+    await expect(advanceUntil(lost)).resolves.toMatchObject(DONE);
   });
 
   it("doesn't end a healthy client's wait on the same job", async () => {
     const apiKey = freshKey();
     const revoked = stubbed(() => json({ error: 'invalid_api_key' }, { status: 401 }), { apiKey });
     const healthy = stubbed(done, { apiKey });
-    const rejected = rejection(pass(revoked.client.waitForJob('job_1')));
-    await expect(pass(healthy.client.waitForJob('job_1'))).resolves.toMatchObject(DONE);
+    const rejected = rejection(advanceUntil(revoked.client.waitForJob('job_1')));
+    await expect(advanceUntil(healthy.client.waitForJob('job_1'))).resolves.toMatchObject(DONE);
     expect(await rejected).toMatchObject({ code: 'invalid_api_key' });
   });
 });
@@ -177,7 +177,7 @@ describe('a limit of polls that is disabled', () => {
     }, options);
     const start = Date.now();
     const ids = Array.from({ length: 200 }, (_, at) => `job_${at}`);
-    await pass(Promise.all(ids.map((id) => client.waitForJob(id, { pollIntervalMs: 1_000 }))), 250);
+    await advanceUntil(Promise.all(ids.map((id) => client.waitForJob(id, { pollIntervalMs: 1_000 }))), 250);
     expect(Date.now() - start).toBeLessThan(5_000);
   });
 });

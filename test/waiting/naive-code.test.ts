@@ -55,7 +55,10 @@ it("leaves capacity for the caller's own polls while 200 waits poll at full rate
     limits: { 'jobs.get': { limit: 120, windowMs: 60_000 } },
   });
   const client = clientOf(sandbox);
-  const jobs = await advanceUntil(Promise.all(Array.from({ length: 200 }, () => client.images.create({ prompt: 'fox' }))), 10);
+  const jobs = await advanceUntil(
+    Promise.all(Array.from({ length: 200 }, () => client.images.create({ prompt: 'fox' }))),
+    10,
+  );
   const abort = new AbortController();
   const waits = jobs.map(({ job }) => client.waitForJob(job, { signal: abort.signal }).catch(() => {}));
   await vi.advanceTimersByTimeAsync(180_000);
