@@ -71,7 +71,7 @@ describe.skipIf(noRedis !== undefined)('an order that has ended', () => {
     await ended();
     const requested = queue.videos.create({ prompt }, { jobId: 'order-1' });
     await expect(requested).rejects.toThrow(
-      /"order-1" has failed \(JobFailedError: .*generation_rejected.*\).*retry\(\) of its record.*another jobId/,
+      /"order-1" has failed \(JobFailedError: .*generation_rejected.*\).*retry\(\) on its record.*another jobId/,
     );
     await expect(requested).rejects.toMatchObject({ code: 'call_ended' });
     await (await record('order-1')).retry();
@@ -109,7 +109,7 @@ describe.skipIf(noRedis !== undefined)('a used ID', () => {
     const expectRejected = async (job: string) => {
       await expect(queue.images.create({ prompt }, { jobId: 'order-1' })).rejects.toEqual(
         reused(
-          `"order-1" is the ID of a call of videos.create, so this call was not queued. Pass another jobId, for example "images-order-1".${job}`,
+          `"order-1" already identifies a videos.create call, so this call was not queued. Pass another jobId, for example "images-order-1".${job}`,
         ),
       );
       await expect(queue.videos.create({ prompt: 'a fox at noon' }, { jobId: 'order-1' })).rejects.toEqual(

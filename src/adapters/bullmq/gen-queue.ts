@@ -216,7 +216,7 @@ interface NewCall {
 async function enqueueCall(
   queue: Queue<GenJobData, GenJobResult>,
   call: CallKind,
-  given: object,
+  input: object,
   options: EnqueueOptions = {},
 ): Promise<GenQueueJob> {
   const name = `queue.${call}.create`;
@@ -230,7 +230,7 @@ async function enqueueCall(
   }
   option.checkOptions(name, ENQUEUE_OPTIONS, options);
   const { jobId, preflight = true, recover, timeoutMs = TIMEOUT_MS, signal } = options;
-  const { idempotency_key, ...params }: Record<string, unknown> = { ...given };
+  const { idempotency_key, ...params }: Record<string, unknown> = { ...input };
   // Null is an error, because a rerun without its key would pay for a second job.
   const key = jobId === undefined ? idempotency_key : jobId;
   const id = checkId(key === undefined ? systemRandom.uuid() : key, queue.keys);
@@ -260,12 +260,12 @@ async function addCall(
   const { name, id, call, params, options } = newCall;
   const { preflight = true, recover, budgetScope, jobId: _, timeoutMs: _ms, signal: _signal, ...engine } = options;
   signal.throwIfAborted();
-  const known = await queue.getJob(id);
-  if (known) {
-    checkSame(known, newCall);
+  const existing = await queue.getJob(id);
+  if (existing) {
+    checkSame(existing, newCall);
     // BullMQ would silently return a call that has ended.
-    if (known.finishedOn !== undefined)
-      throw callEnded(name, id, (await known.isFailed()) ? known.failedReason : undefined);
+    if (existing.finishedOn !== undefined)
+      throw callEnded(name, id, (await existing.isFailed()) ? existing.failedReason : undefined);
   }
   const data: GenJobData = {
     version: RECORD_VERSION,
@@ -288,7 +288,7 @@ async function addCall(
 function checkSame({ data }: GenQueueJob, { name, id, call, params }: NewCall): void {
   const isSame = data.call === call && digestOf(call, data.params) === digestOf(call, params);
   if (isSame) return;
-  const what = data.call === call ? `was queued with other params` : `is the ID of a call of ${data.call}.create`;
+  const what = data.call === call ? `was queued with other params` : `already identifies a ${data.call}.create call`;
   const job = data.jobId === undefined ? '' : ` Its job is ${data.jobId}.`;
   throw new PreflightError(
     `${name}: "${id}" ${what}, so this call was not queued. Pass another jobId, for example "${call}-${id}".${job}`,
@@ -300,7 +300,7 @@ function checkSame({ data }: GenQueueJob, { name, id, call, params }: NewCall): 
 function checkId(id: unknown, ownNames: object): string {
   if (typeof id !== 'string' || id === '' || id.includes(':') || isBareNumber(id) || Object.hasOwn(ownNames, id)) {
     throw new GenError(
-      'jobId must be a string without a colon, and neither a bare number nor a name of BullMQ ("delayed"). Pass for example "order-17". Without jobId, params.idempotency_key is used.',
+      'jobId must be a string without a colon, and neither a bare number nor a name of BullMQ ("delayed"). Pass an ID such as "order-17". Without jobId, params.idempotency_key is used.',
     );
   }
   return idempotencyKeyOf(id, undefined);
@@ -310,7 +310,7 @@ function checkId(id: unknown, ownNames: object): string {
 function callEnded(name: string, id: string, failedReason: string | undefined): GenError {
   const record = `queue.queue.getJob(${JSON.stringify(id)})`;
   const message = failedReason
-    ? `${name}: "${id}" has failed (${failedReason}), so it was not queued again. Restart it with retry() of its record, ${record}, or pass another jobId.`
+    ? `${name}: "${id}" has failed (${failedReason}), so it was not queued again. To restart it, call retry() on its record, ${record}, or pass another jobId.`
     : `${name}: "${id}" has completed, so it was not queued again. Its job is the result of its record, ${record}. Pass another jobId to create another one.`;
   return Object.assign(new GenError(message, { recovery: 'none' }), { code: 'call_ended' });
 }
