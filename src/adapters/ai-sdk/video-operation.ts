@@ -14,7 +14,6 @@ import {
   jobMetadata,
   type KeyedCall,
   type Output,
-  type OutputOutcome,
   plainHeaders,
   readOutput,
   responseMetadata,
@@ -84,14 +83,17 @@ export async function operationStatus(
   const keyOf = (at: number) => ({ idempotencyKey: idempotencyKeys[at] });
   const ended = jobs.filter((job) => job !== undefined).filter(isFinal);
   if (ended.length < jobs.length) {
-    const known = jobs.flatMap((job, at) => (job === undefined ? [] : [jobMetadata(job, keyOf(at))]));
+    const metadata = jobs.flatMap((job, at) => (job === undefined ? [] : [jobMetadata(job, keyOf(at))]));
     return {
       status: 'pending',
-      ...(known.length === jobs.length && { providerMetadata: { gen: { jobs: known } } }),
+      ...(metadata.length === jobs.length && { providerMetadata: { gen: { jobs: metadata } } }),
       response: responseMetadata(modelId),
     };
   }
-  const outcomes = ended.map((job, at) => finish(client, job, { signal, ...keyOf(at) }));
+  const outcomes = ended.map(async (job, at) => {
+    const completed = await client.waitForJob(job, { signal });
+    return readOutput(client, completed, { mediaType: 'video', signal, ...keyOf(at) });
+  });
   const { done, warnings, missing } = await settleOutputs(outcomes, signal);
   return {
     status: 'completed',
@@ -125,15 +127,6 @@ async function pollJob(
   const isExpired = limit !== undefined && limit.untilMs <= systemClock.now() && !(job && isFinal(job));
   if (isExpired) throw timedOut({ id, job, timeoutMs: limit.timeoutMs, cause: undefined });
   return job;
-}
-
-async function finish(
-  client: GenClient,
-  job: Job,
-  { signal, idempotencyKey }: { readonly signal: AbortSignal | undefined; readonly idempotencyKey: string | undefined },
-): Promise<OutputOutcome<Output>> {
-  const completed = await client.waitForJob(job, { signal });
-  return readOutput(client, completed, { mediaType: 'video', signal, idempotencyKey });
 }
 
 function readOperation(operation: JSONValue): Operation {
