@@ -31,16 +31,16 @@ function isDurations(value: unknown): value is Durations {
 
 /** Returns the median duration of a kind of job, or undefined until a command has finished one. */
 export function expectedDurationMs(host: CliHost, kind: string): number | undefined {
-  const known = readDurations(fileOf(host))[kind]?.toSorted((a, b) => a - b) ?? [];
-  return known[Math.floor(known.length / 2)];
+  const sorted = readDurations(fileOf(host))[kind]?.toSorted((a, b) => a - b) ?? [];
+  return sorted[Math.floor(sorted.length / 2)];
 }
 
 /** Stores a duration. Ignores errors, because only later estimates depend on it. */
 export function recordDuration(host: CliHost, kind: string, ms: number): void {
   const file = fileOf(host);
   if (file === undefined || !(ms >= 0)) return;
-  const known = readDurations(file);
-  const durations: Durations = { ...known, [kind]: [...(known[kind] ?? []), ms].slice(-MAX_PER_KIND) };
+  const earlier = readDurations(file);
+  const durations: Durations = { ...earlier, [kind]: [...(earlier[kind] ?? []), ms].slice(-MAX_PER_KIND) };
   try {
     mkdirSync(dirname(file), { recursive: true });
     writeFileSync(`${file}.${process.pid}`, JSON.stringify(durations));

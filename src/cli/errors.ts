@@ -146,10 +146,10 @@ export function sameKeyAdvice(key: string): string {
   return `A job may have been created. To resume it without a second charge, run the command again with --idempotency-key ${quote(key)}.`;
 }
 
-/** Returns the advice after an error, if any. `known` is the step that continues with a job. */
+/** Returns the advice after an error, if any. `resumeStep` continues with a job. */
 export function nextStepOf(
   error: unknown,
-  known: NextStep | undefined,
+  resumeStep: NextStep | undefined,
   env: Readonly<Record<string, string | undefined>>,
 ): NextStep | undefined {
   const step = (what: string | undefined) => (what === undefined ? undefined : { what });
@@ -160,7 +160,7 @@ export function nextStepOf(
   if (DownloadError.isInstance(error) && error.code === 'job_without_output') return undefined;
   // There is no job to continue.
   if (NotFoundError.isInstance(error)) return undefined;
-  if (known?.command !== undefined) return known;
+  if (resumeStep?.command !== undefined) return resumeStep;
   if (InsufficientBalanceError.isInstance(error)) return step(error.topUpUrl && `Top up at ${error.topUpUrl}`);
   const key = GenError.isInstance(error) ? error.idempotencyKey : undefined;
   if (key !== undefined && mayHaveCreated(error)) return step(sameKeyAdvice(key));

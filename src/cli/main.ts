@@ -93,8 +93,8 @@ function createProgram(open: OpenSession, { stdout, stderr }: CliHost, { isJson 
 function usageMessage(command: Command, text: string): string {
   const [, kind, name] = /^error: unknown (option|command) '([^']*)'$/.exec(text) ?? [];
   if (kind === undefined || name === undefined) return text.replace(/^error: /, 'Error: ');
-  const known = kind === 'command' ? command.commands.map((one) => one.name()) : flagsOf(command);
-  return `Error: Unknown ${kind} "${name}". ${didYouMean(name, known, { otherwise: '' })}`.trimEnd();
+  const names = kind === 'command' ? command.commands.map((one) => one.name()) : flagsOf(command);
+  return `Error: Unknown ${kind} "${name}". ${didYouMean(name, names, { otherwise: '' })}`.trimEnd();
 }
 
 /** Returns the long flags of a command and its parents. */

@@ -166,16 +166,16 @@ function ruleControls({ state }: World) {
 
 function accountControls(world: World) {
   const find = ({ account = MAIN_ACCOUNT }: AccountChoice = {}): Account => {
-    const found = world.state.accounts.get(account);
-    if (found) return found;
+    const match = world.state.accounts.get(account);
+    if (match) return match;
     throw new GenError(`There is no account ${formatValue(account)}. Create it with createKey({ account }).`);
   };
   return {
     createKey: (options = {}) => addKey(world, options),
     revokeKey(key) {
-      const known = world.state.keys.get(key);
-      if (known) known.isRevoked = true;
-      return known !== undefined;
+      const entry = world.state.keys.get(key);
+      if (entry) entry.isRevoked = true;
+      return entry !== undefined;
     },
     topUp(usd, choice) {
       const account = find(choice);

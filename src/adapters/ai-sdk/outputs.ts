@@ -145,9 +145,9 @@ function errorOfCall(
 function describeError(error: unknown): string {
   if (!GenError.isInstance(error)) return error instanceof Error ? error.message : String(error);
   const { jobId, idempotencyKey } = error.toJSON();
-  const names = [typeof jobId === 'string' && `job ${jobId}`, idempotencyKey && `idempotency key ${idempotencyKey}`];
-  const known = names.filter(Boolean).join(', ');
-  return known === '' ? error.message : `${error.message} (${known})`;
+  const parts = [typeof jobId === 'string' && `job ${jobId}`, idempotencyKey && `idempotency key ${idempotencyKey}`];
+  const details = parts.filter(Boolean).join(', ');
+  return details === '' ? error.message : `${error.message} (${details})`;
 }
 
 /** Returns a job's metadata as JSON, without undefined values. */
@@ -160,8 +160,8 @@ export function jobMetadata(job: Job, created: { readonly idempotencyKey?: strin
     finalTokenCost: job.finalTokenCost,
     idempotencyKey: created.idempotencyKey,
   };
-  const known = Object.entries(facts).filter((fact): fact is [string, string | number] => fact[1] != null);
-  return Object.fromEntries(known);
+  const entries = Object.entries(facts).filter((fact): fact is [string, string | number] => fact[1] != null);
+  return Object.fromEntries(entries);
 }
 
 /** Converts the service's warnings to those of the AI SDK. */
@@ -208,19 +208,19 @@ export function createOutputKeys() {
     run: (client: GenClient, keys: readonly string[]) => Promise<T>,
   ): Promise<T> => {
     const { n, headers = call } = call;
-    const chosen = ownKey ?? keyFromHeaders(call.headers);
-    const concurrent = starts.get(chosen ?? headers);
+    const callerKey = ownKey ?? keyFromHeaders(call.headers);
+    const concurrent = starts.get(callerKey ?? headers);
     const start = concurrent ?? { calls: 0 };
-    starts.set(chosen ?? headers, start);
+    starts.set(callerKey ?? headers, start);
     start.calls++;
     // A middleware may copy the call, but it retains the headers object.
     const repeated = generated.get(call) ?? (concurrent ? undefined : generated.get(headers));
-    const key = chosen ?? repeated ?? systemRandom.uuid();
+    const key = callerKey ?? repeated ?? systemRandom.uuid();
     for (const object of [call, headers]) if (!generated.has(object)) generated.set(object, key);
     // By the time this resolves, all parts have started.
-    const sharedClient = await client().finally(() => starts.delete(chosen ?? headers));
+    const sharedClient = await client().finally(() => starts.delete(callerKey ?? headers));
     const isSplit = start.calls > 1 || (isPart && !CORE_KEY.test(key));
-    if (chosen !== undefined && isSplit) throw splitError(key);
+    if (callerKey !== undefined && isSplit) throw splitError(key);
     return run(
       sharedClient,
       Array.from({ length: n }, (_, at) => (at === 0 ? key : `${key}:${at + 1}`)),

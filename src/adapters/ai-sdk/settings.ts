@@ -69,16 +69,16 @@ const UNSUPPORTED_OPTIONS: readonly string[] = [...Object.keys(CREATE_AND_WAIT_C
 
 /** Parses `providerOptions.gen`. Throws a GenError for a misspelled or invalid option. */
 function readProviderOptions(providerOptions: Readonly<Record<string, unknown>>): ParsedProviderOptions {
-  const given = providerOptions.gen ?? {};
-  if (typeof given !== 'object' || Array.isArray(given)) throw new GenError(`${NAME} must be an object.`);
+  const gen = providerOptions.gen ?? {};
+  if (typeof gen !== 'object' || Array.isArray(gen)) throw new GenError(`${NAME} must be an object.`);
   const own: Record<string, unknown> = {};
   const fields: Record<string, unknown> = {};
-  for (const [name, value] of Object.entries(given)) {
+  for (const [name, value] of Object.entries(gen)) {
     if (OPTION_NAMES.includes(name)) own[name] = value;
     else if (name !== 'idempotency_key') fields[checkedField(name)] = value;
   }
   option.checkOptions(NAME, PROVIDER_OPTIONS, own);
-  const { idempotencyKey: key = Reflect.get(given, 'idempotency_key'), ...options } = own as GenProviderOptions;
+  const { idempotencyKey: key = Reflect.get(gen, 'idempotency_key'), ...options } = own as GenProviderOptions;
   recoverRules(options.recover);
   // Null is an error, as for the client's keys.
   const idempotencyKey = key === undefined ? undefined : idempotencyKeyOf(key, undefined);

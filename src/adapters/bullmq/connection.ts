@@ -34,9 +34,9 @@ export function checkConnection(owner: string, connection: unknown, { name = '',
   if (typeof connection !== 'object' || connection === null || connection instanceof URL) {
     // Don't include the URL, because it may contain a password.
     const isMissing = connection === undefined || connection === null;
-    const given = isMissing ? 'nothing' : connection instanceof URL ? 'a URL' : `a ${typeof connection}`;
+    const kind = isMissing ? 'nothing' : connection instanceof URL ? 'a URL' : `a ${typeof connection}`;
     throw new GenError(
-      `${owner}: connection must be what BullMQ accepts, not ${given}. Pass { url: 'redis://…' }, or a Redis client.`,
+      `${owner}: connection must be what BullMQ accepts, not ${kind}. Pass { url: 'redis://…' }, or a Redis client.`,
     );
   }
   if (Reflect.get(connection, 'isCluster') === true && !/\{[^{}]+\}/.test(prefix)) {

@@ -151,10 +151,10 @@ function openStores(): Map<string, FileStore> {
 }
 
 function pathOf(path: string | URL): string {
-  const given = path instanceof URL && path.protocol === 'file:' ? fileURLToPath(path) : path;
-  if (given === ':memory:') throw new GenError('fileStore(path): ":memory:" is not a file. Use memoryStore().');
-  if (typeof given === 'string' && given !== '' && !given.includes('\0')) return resolve(given);
-  throw new GenError(`fileStore: path must be a string or a file: URL, not ${formatValue(given)}.`);
+  const file = path instanceof URL && path.protocol === 'file:' ? fileURLToPath(path) : path;
+  if (file === ':memory:') throw new GenError('fileStore(path): ":memory:" is not a file. Use memoryStore().');
+  if (typeof file === 'string' && file !== '' && !file.includes('\0')) return resolve(file);
+  throw new GenError(`fileStore: path must be a string or a file: URL, not ${formatValue(file)}.`);
 }
 
 const MAX_LINKS = 40;

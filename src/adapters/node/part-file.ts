@@ -21,7 +21,7 @@ import { systemClock, systemRandom } from '../../runtime/clock.js';
 import { formatValue } from '../../schemas/format-value.js';
 import { fileSystemCode, flush, flushDirectory } from './flush.js';
 
-/** Where to save a file. In a directory, its name depends on its type. */
+/** Target of a file. In a directory, its name depends on its type. */
 export type SavePath = { readonly directory: string } | { readonly file: string };
 
 /**

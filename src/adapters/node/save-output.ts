@@ -87,10 +87,10 @@ class DiskTarget implements CopyTarget<SavedOutput> {
   async find(): Promise<SavedOutput | undefined> {
     if (this.#overwrite) return undefined;
     const paths = 'file' in this.#target ? [this.#target.file] : this.#jobPaths(this.#target.directory);
-    const found = await this.#onDisk(() =>
+    const candidates = await this.#onDisk(() =>
       Promise.all(paths.map(async (path) => ({ path, stats: await ifExists(stat(path)) }))),
     );
-    const files = found.filter(({ stats }) => stats?.isFile());
+    const files = candidates.filter(({ stats }) => stats?.isFile());
     if (files.length === 0) return undefined;
     const info = await this.#info();
     for (const { path, stats } of files) {

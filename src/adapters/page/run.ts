@@ -2,7 +2,7 @@
 
 import type { JobCall } from '../../schemas/job.js';
 
-/** Why a run failed. */
+/** Reason for a run's failure. */
 export interface RunError {
   /** Error code, such as `unauthorized`, `budget_exceeded`, `prompt_required`, or `network`. */
   readonly code: string;
@@ -28,7 +28,7 @@ export interface RunState {
   readonly tokens?: number | undefined;
   /** URL of the finished file, for `<video src>` and `<img src>`. */
   readonly url?: string | undefined;
-  /** Why the run failed. */
+  /** Reason for the failure. */
   readonly error?: RunError | undefined;
 }
 

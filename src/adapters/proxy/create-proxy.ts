@@ -23,7 +23,7 @@ import {
 import { badTicket, failureOf, jsonResponse, ProxyError, tooMany } from './responses.js';
 import { createTickets, type Tickets } from './tickets.js';
 import { PageUploads } from './uploads.js';
-import { type Known, type WatchedJob, Watches } from './watches.js';
+import { type PollResult, type WatchedJob, Watches } from './watches.js';
 
 /** The input of each verb. Type-only, for `createGenPage<typeof proxy>()`. */
 declare const INPUTS: unique symbol;
@@ -244,8 +244,8 @@ class ProxyServer<User extends ProxyUser> {
     const holdMs = hold === false ? 0 : (this.#options.holdMs ?? DEFAULT_HOLD_MS);
     // Real time, like the page's own clock.
     const startMs = systemClock.now();
-    const known = await this.#watches.progress(jobs, { user: user.id, holdMs, signal: request.signal });
-    const replies = await Promise.all(jobs.map(({ id }, at) => this.#reply(id, known[at], user, request)));
+    const results = await this.#watches.progress(jobs, { user: user.id, holdMs, signal: request.signal });
+    const replies = await Promise.all(jobs.map(({ id }, at) => this.#reply(id, results[at], user, request)));
     const hasChanged = replies.some((reply) => reply && !('phase' in reply && reply.phase === 'waiting'));
     const againMs = holdMs === 0 ? PAGE_POLL_MS : Math.max(0, startMs + MIN_INTERVAL_MS - systemClock.now());
     return { jobs: replies, againMs: hasChanged ? 0 : againMs };
@@ -254,19 +254,19 @@ class ProxyServer<User extends ProxyUser> {
   async #watched(entry: unknown, user: User): Promise<WatchedJob> {
     const { ticket, seen }: Readonly<Record<string, unknown>> = isFields(entry) ? entry : {};
     const opened = await this.#tickets.open(ticket, { kind: 'job', user: user.id });
-    const known = opened?.end ? { view: opened.end } : opened ? undefined : { error: badTicket() };
-    return { id: opened?.id ?? '', seen: typeof seen === 'string' ? seen : undefined, known };
+    const result = opened?.end ? { view: opened.end } : opened ? undefined : { error: badTicket() };
+    return { id: opened?.id ?? '', seen: typeof seen === 'string' ? seen : undefined, result };
   }
 
   /** Returns the reply for one job, or null if its state is still unknown. */
-  async #reply(id: string, known: Known, user: User, request?: Request): Promise<JobReply | null> {
-    if (known === undefined) return null;
-    if ('view' in known) {
-      const { view } = known;
+  async #reply(id: string, result: PollResult, user: User, request?: Request): Promise<JobReply | null> {
+    if (result === undefined) return null;
+    if ('view' in result) {
+      const { view } = result;
       return view.phase === 'done' ? { ...view, url: `file?t=${await this.#sign('file', id, user)}` } : view;
     }
-    const { code, message, retry, isCallers } = failureOf(known.error);
-    if (!isCallers && request) this.#report(known.error, request);
+    const { code, message, retry, isCallers } = failureOf(result.error);
+    if (!isCallers && request) this.#report(result.error, request);
     return retry ? null : { code, message, retry };
   }
 

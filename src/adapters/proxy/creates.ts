@@ -27,7 +27,7 @@ interface CreatedJob {
   readonly tokens: number | undefined;
 }
 
-interface KnownKey {
+interface KeyEntry {
   readonly digest: string | undefined;
   readonly created: Promise<CreatedJob> | CreatedJob;
 }
@@ -48,7 +48,7 @@ const MAX_KEYS = 10_000;
 export class Creates<User extends ProxyUser> {
   readonly #options: ServerOptions<User>;
   readonly #parts: Parts;
-  readonly #keys = new Map<string, KnownKey>();
+  readonly #keys = new Map<string, KeyEntry>();
 
   constructor(options: ServerOptions<User>, parts: Parts) {
     this.#options = options;
@@ -63,15 +63,15 @@ export class Creates<User extends ProxyUser> {
     const { clock, open } = this.#parts;
     const key = idempotencyKeyFrom('page', user.id, pageKey);
     const digest = digestOf(verb, input);
-    const known = this.#keys.get(key);
-    if (known && known.digest !== digest) {
+    const entry = this.#keys.get(key);
+    if (entry && entry.digest !== digest) {
       throw new ProxyError(
         400,
         'idempotency_key_reused',
         'This key was already used with a different input. Use a new one.',
       );
     }
-    if (known) return known.created;
+    if (entry) return entry.created;
     const created = open.during(user.id, () => this.#send({ verb, input, key }, user));
     // On Workers, a promise ends with its own request, so no other request may await it.
     if (!clock.perRequest) this.#keys.set(key, { digest, created });

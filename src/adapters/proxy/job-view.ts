@@ -15,7 +15,7 @@ export interface JobView {
   readonly progress?: number | undefined;
   /** Tokens charged, or quoted until the job is completed. */
   readonly tokens?: number | undefined;
-  /** Why the job has no file. */
+  /** Reason that the job has no file. */
   readonly error?: { readonly code: string; readonly message: string } | undefined;
 }
 

@@ -4,7 +4,7 @@ import { secretBytes } from '../../runtime/clock.js';
 import type { JobView } from './job-view.js';
 
 /**
- * What a ticket grants. `session`: nothing, but it identifies the session in which a page was loaded. `job`: a job's
+ * Permission that a ticket grants. `session`: nothing, but it identifies the session in which a page was loaded. `job`: a job's
  * progress. `file`: a job's file, for its user. `link`: a job's file, for anyone. `put`: sending an upload's bytes.
  * `upload`: using a completed upload.
  */
@@ -36,9 +36,9 @@ export function createTickets(secrets: readonly string[], now: () => number) {
 
   // Caches the keys, not their promise, because on Workers a promise belongs to the request that created it.
   async function keysOf(secret: string) {
-    const known = derived.get(secret) ?? (await deriveKeys(secret));
-    derived.set(secret, known);
-    return known;
+    const keys = derived.get(secret) ?? (await deriveKeys(secret));
+    derived.set(secret, keys);
+    return keys;
   }
 
   async function hash(secret: string, user: string): Promise<string> {

@@ -7,7 +7,7 @@ import { type JobView, jobView } from './job-view.js';
 import type { OpenRequest, OpenRequests } from './open-requests.js';
 
 /** Result of the last poll. Undefined before the first one. */
-export type Known = { readonly view: JobView } | { readonly error: unknown } | undefined;
+export type PollResult = { readonly view: JobView } | { readonly error: unknown } | undefined;
 
 /** A job that a page watches. */
 export interface WatchedJob {
@@ -15,7 +15,7 @@ export interface WatchedJob {
   /** The last status that the page received. */
   readonly seen: string | undefined;
   /** The outcome, if the ticket contains it. */
-  readonly known: Known;
+  readonly result: PollResult;
 }
 
 interface WatchedWait {
@@ -42,15 +42,15 @@ const MAX_OUTCOMES = 10_000;
 
 /** A wait that a job's viewers share. It continues between their requests. */
 class SharedWait {
-  known: Known;
+  result: PollResult;
   readonly viewers = new Set<() => void>();
   readonly stop = new AbortController();
   /** Counts toward the limit of the last viewer while nobody is connected. */
   unwatched: OpenRequest | undefined;
   lingerTimer: (() => void) | undefined;
 
-  update(known: Known): void {
-    this.known = known;
+  update(result: PollResult): void {
+    this.result = result;
     for (const viewer of [...this.viewers]) viewer();
   }
 }
@@ -82,19 +82,19 @@ export class Watches {
   }
 
   /** Resolves when a job changes, or after `holdMs`. Throws a 429 if the user has too many open requests. */
-  async progress(jobs: readonly WatchedJob[], viewer: Viewer): Promise<Known[]> {
-    const ended = jobs.map(({ id, known }) => known ?? this.#knownOutcome(id));
-    if (ended.some(Boolean)) return jobs.map(({ id }, at) => ended[at] ?? this.#waits.get(id)?.known);
+  async progress(jobs: readonly WatchedJob[], viewer: Viewer): Promise<PollResult[]> {
+    const ended = jobs.map(({ id, result }) => result ?? this.#cachedOutcome(id));
+    if (ended.some(Boolean)) return jobs.map(({ id }, at) => ended[at] ?? this.#waits.get(id)?.result);
     const unwatched = jobs.flatMap(({ id }) => this.#waits.get(id)?.unwatched ?? []);
     const request = this.#open.acquire(viewer.user, unwatched);
     const waits = jobs.map(({ id, seen }) => ({ id, seen, wait: this.#follow(id) }));
     await this.#nextChange(waits, viewer);
     for (const { id, wait } of waits) this.#leave(id, wait, viewer.user);
     request.release();
-    return waits.map(({ wait }) => wait.known);
+    return waits.map(({ wait }) => wait.result);
   }
 
-  #knownOutcome(id: string): Known {
+  #cachedOutcome(id: string): PollResult {
     const view = this.outcomeOf(id);
     return view && { view };
   }
@@ -137,9 +137,9 @@ export class Watches {
 
   /** Resolves when a job changes, `holdMs` is over, or the page disconnects. */
   async #nextChange(waits: readonly WatchedWait[], { holdMs, signal }: Viewer): Promise<void> {
-    const isReady = () => (holdMs === 0 ? waits.every(({ wait }) => wait.known !== undefined) : waits.some(hasMoved));
+    const isReady = () => (holdMs === 0 ? waits.every(({ wait }) => wait.result !== undefined) : waits.some(hasMoved));
     if (isReady()) return;
-    const isUnknown = waits.some(({ wait }) => wait.known === undefined);
+    const isUnknown = waits.some(({ wait }) => wait.result === undefined);
     const undo: (() => void)[] = [];
     await new Promise<void>((done) => {
       // Real time, because it collects responses in flight.
@@ -159,6 +159,6 @@ export class Watches {
   }
 }
 
-function hasMoved({ seen, wait: { known } }: WatchedWait): boolean {
-  return known !== undefined && ('error' in known || known.view.phase !== 'waiting' || known.view.status !== seen);
+function hasMoved({ seen, wait: { result } }: WatchedWait): boolean {
+  return result !== undefined && ('error' in result || result.view.phase !== 'waiting' || result.view.status !== seen);
 }

@@ -146,7 +146,7 @@ function notifications(
 const SETUP_ERRORS: readonly { readonly code: string; readonly message: RegExp; fix(prefix: string): string }[] = [
   {
     code: 'NOPERM',
-    // Inside a script, a denied command has no code of its own.
+    // A command that is denied inside a script has no error code.
     message: /\bNOPERM\b|user executing the script can't |ACL failure in script/,
     fix: (prefix) =>
       `Allow its user the commands eval, evalsha, time, get, set, del, pttl, publish, subscribe, and unsubscribe, and the keys and channels ${prefix}*.`,
@@ -174,8 +174,8 @@ function redisMisconfiguration(error: unknown, prefix: string): GenError | undef
     const fix = 'a replica is read-only, so connect the Redis client to the primary';
     return new ConnectionError(`Redis rejected gen-client (READONLY): ${fix}`, { cause: error });
   }
-  const known = SETUP_ERRORS.find((it) => it.message.test(message));
-  return known && setupError(`Redis rejected gen-client (${known.code}). ${known.fix(prefix)}`, error);
+  const match = SETUP_ERRORS.find((it) => it.message.test(message));
+  return match && setupError(`Redis rejected gen-client (${match.code}). ${match.fix(prefix)}`, error);
 }
 
 // The common interface of the Redis clients: scripts and subscriptions. None is imported.
@@ -239,7 +239,7 @@ interface PubSubClient {
   duplicate(): unknown;
 }
 
-/** If true, the client can publish and subscribe. Clients over HTTP can't. */
+/** Returns true if the client can publish and subscribe. Clients over HTTP can't. */
 function isPubSubClient(client: unknown): client is PubSubClient {
   return clientHas(client, 'publish', 'duplicate');
 }

@@ -237,8 +237,8 @@ class StoreTarget implements CopyTarget<StoredOutput> {
     if (unproven === undefined) return { sizeBytes, contentType, sha256: await body.sha256(), etag, existed: false };
     // The put doesn't prove that the object is stored. Check with one HEAD.
     if (body.isComplete) this.#unconfirmed = body;
-    const found = await this.find();
-    if (found) return found;
+    const object = await this.find();
+    if (object) return object;
     throw unproven;
   }
 

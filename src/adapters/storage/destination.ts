@@ -104,8 +104,8 @@ export function asStorageError(thrown: unknown, store: string, action: string): 
 function statusOf(error: Readonly<Record<string, unknown>>): number | undefined {
   const metadata = isFields(error.$metadata) ? error.$metadata.httpStatusCode : undefined;
   const response = isFields(error.response) ? error.response.status : undefined;
-  const found = [error.statusCode, error.status, metadata, response].find(
+  const status = [error.statusCode, error.status, metadata, response].find(
     (value) => value !== undefined && /^[1-5]\d\d$/.test(String(value)),
   );
-  return found === undefined ? undefined : Number(found);
+  return status === undefined ? undefined : Number(status);
 }

@@ -121,13 +121,13 @@ class Handling {
     if (jobId === undefined || (await authorize(request, jobId)) !== true) return this.#notFound(jobId);
     this.#isInApp = false;
     this.#jobId = jobId;
-    const found = await this.#read(jobId, this.#getOptions());
-    if (isUnsatisfiable(found.status)) {
-      const range = found.headers.get('content-range');
+    const file = await this.#read(jobId, this.#getOptions());
+    if (isUnsatisfiable(file.status)) {
+      const range = file.headers.get('content-range');
       return plainResponse(416, range === null ? {} : { 'content-range': range });
     }
-    const contentType = await this.#typeOf(jobId, found.headers.get('content-type') ?? '');
-    return fileResponse(request, found, { jobId, contentType, isDownload: url.searchParams.has('download') });
+    const contentType = await this.#typeOf(jobId, file.headers.get('content-type') ?? '');
+    return fileResponse(request, file, { jobId, contentType, isDownload: url.searchParams.has('download') });
   }
 
   /** Returns the response to an error. Calls `onError` if the page didn't cause it. */
@@ -158,8 +158,8 @@ class Handling {
   }
 
   /** Reads the file, or a range of it, from the copy if there is one, and otherwise from the service. */
-  async #read(jobId: string, wanted: GetOptions): Promise<Response> {
-    return (await this.#copy(jobId, wanted)) ?? (await this.#file(jobId, wanted));
+  async #read(jobId: string, options: GetOptions): Promise<Response> {
+    return (await this.#copy(jobId, options)) ?? (await this.#file(jobId, options));
   }
 
   /**
@@ -170,24 +170,24 @@ class Handling {
     if (safeContentType(label) !== undefined) return label;
     if (!this.#types.has(jobId)) {
       const { signal } = this.#request;
-      const wanted = { method: 'GET', range: `bytes=0-${FIRST_BYTES - 1}`, signal } as const;
-      const found = await this.#read(jobId, wanted).catch(() => undefined);
-      if (found === undefined) return label;
-      const { bytes: head } = await readUpTo(found.body, FIRST_BYTES);
+      const options = { method: 'GET', range: `bytes=0-${FIRST_BYTES - 1}`, signal } as const;
+      const file = await this.#read(jobId, options).catch(() => undefined);
+      if (file === undefined) return label;
+      const { bytes: head } = await readUpTo(file.body, FIRST_BYTES);
       setAndEvict(this.#types, jobId, mediaTypeOf({ head }), MAX_TYPES);
     }
     return this.#types.get(jobId) ?? label;
   }
 
   /** Reads the copy. If the store fails, calls `onError` and returns undefined. */
-  async #copy(jobId: string, wanted: GetOptions): Promise<Response | undefined> {
+  async #copy(jobId: string, options: GetOptions): Promise<Response | undefined> {
     const { source } = this.#options;
     if (source === undefined) return undefined;
     try {
       const response = await this.#withTimeout(async (signal) =>
-        (await source(jobId, this.#request))?.get({ ...wanted, signal }),
+        (await source(jobId, this.#request))?.get({ ...options, signal }),
       );
-      if (response === undefined || isFile(response, wanted)) return response;
+      if (response === undefined || isFile(response, options)) return response;
       response.body?.cancel().catch(() => undefined);
       if (!isMissing(response.status))
         throw new GenError(
@@ -216,15 +216,15 @@ class Handling {
     }
   }
 
-  async #file(jobId: string, wanted: GetOptions): Promise<Response> {
+  async #file(jobId: string, options: GetOptions): Promise<Response> {
     const { jobs } = this.#options.client;
-    const { method, range, ifRange, signal } = wanted;
+    const { method, range, ifRange, signal } = options;
     const file = new JobFile(this.#options.client, jobId, { signal });
     try {
       if (method === 'HEAD') return headOf(await jobs.outputInfo(jobId, { signal }));
       const conditions = { ...(range !== undefined && { range }), ...(ifRange !== undefined && { ifRange }) };
       const response = await jobs.output(jobId, { signal, resume: true, ...conditions });
-      if (isFile(response, wanted)) return response;
+      if (isFile(response, options)) return response;
       response.body?.cancel().catch(() => undefined);
       throw new DownloadError(`The service sent a part of the file of job ${jobId} that was not requested.`, {
         jobId,
@@ -259,11 +259,11 @@ function isFile({ ok, status, headers }: Response, { range }: GetOptions): boole
 
 /** Returns `?job=`, or the path segment that looks like a job ID, or the last segment. */
 function jobIdIn(url: URL): string | undefined {
-  const wanted = url.searchParams.getAll('job');
-  if (wanted.length > 0) return wanted.length > 1 ? undefined : wanted[0];
+  const params = url.searchParams.getAll('job');
+  if (params.length > 0) return params.length > 1 ? undefined : params[0];
   const parts = url.pathname.split('/').filter((part) => part !== '');
-  const found = parts.map((part) => JOB_ID.exec(decoded(part) ?? '')?.[1]).findLast((id) => id !== undefined);
-  return found ?? decoded(parts.at(-1) ?? '');
+  const id = parts.map((part) => JOB_ID.exec(decoded(part) ?? '')?.[1]).findLast((id) => id !== undefined);
+  return id ?? decoded(parts.at(-1) ?? '');
 }
 
 function decoded(part: string): string | undefined {
@@ -275,7 +275,7 @@ function decoded(part: string): string | undefined {
 }
 
 function headOf({ contentType, sizeBytes, etag, lastModified, acceptsRanges }: OutputInfo): Response {
-  const known = {
+  const values = {
     'content-type': contentType,
     'content-length': sizeBytes === undefined ? undefined : `${sizeBytes}`,
     etag,
@@ -283,6 +283,6 @@ function headOf({ contentType, sizeBytes, etag, lastModified, acceptsRanges }: O
     'accept-ranges': acceptsRanges ? 'bytes' : undefined,
   };
   const headers = new Headers();
-  for (const [name, value] of Object.entries(known)) if (value !== undefined) headers.set(name, value);
+  for (const [name, value] of Object.entries(values)) if (value !== undefined) headers.set(name, value);
   return new Response(null, { headers });
 }

@@ -26,7 +26,7 @@ const STATUS_MESSAGES: Readonly<Record<number, string>> = {
 
 export async function fileResponse(
   request: Request,
-  found: Response,
+  file: Response,
   {
     jobId,
     contentType,
@@ -35,17 +35,17 @@ export async function fileResponse(
 ): Promise<Response> {
   const type = mediaTypeEssence(contentType);
   const safeType = safeContentType(contentType);
-  const isOnePart = isPart(found.status);
+  const isOnePart = isPart(file.status);
   const headers = new Headers({ 'cache-control': 'private, no-cache', ...SECURITY_HEADERS });
   // Byte lengths and ranges refer to the encoded bytes.
-  for (const header of isEncoded(found.headers)
+  for (const header of isEncoded(file.headers)
     ? FORWARDED_HEADERS.filter((header) => !BYTE_HEADERS.includes(header))
     : FORWARDED_HEADERS) {
-    const value = found.headers.get(header);
+    const value = file.headers.get(header);
     if (value !== null) headers.set(header, value);
   }
   if (isUnchanged(request, headers)) {
-    found.body?.cancel().catch(() => undefined);
+    file.body?.cancel().catch(() => undefined);
     for (const header of BYTE_HEADERS) headers.delete(header);
     return new Response(null, { status: 304, headers });
   }
@@ -54,7 +54,7 @@ export async function fileResponse(
   headers.set('content-type', safeType ?? 'application/octet-stream');
   headers.set('content-disposition', disposition(isDownload || safeType === undefined, jobId, type));
   const body =
-    request.method === 'HEAD' ? null : await fileBody(found, Number(headers.get('content-length') ?? Number.NaN));
+    request.method === 'HEAD' ? null : await fileBody(file, Number(headers.get('content-length') ?? Number.NaN));
   return new Response(body, { status: isOnePart ? 206 : 200, headers });
 }
 

@@ -84,12 +84,12 @@ export function r2(bucket: R2BucketLike, key: string): OutputDestination & Outpu
       headers.set('content-length', `${end - start + 1}`);
       if (part) headers.set('content-range', `bytes ${start}-${end}/${object.size}`);
       if (method === 'HEAD') return new Response(null, { headers });
-      const found = await bucket.get(key, {
+      const content = await bucket.get(key, {
         ...(part && { range: { offset: start, length: end - start + 1 } }),
         onlyIf: { etagMatches: object.httpEtag.replaceAll('"', '') },
       });
       // Without a body, the object has changed since the HEAD.
-      const body = found && 'body' in found ? found.body : undefined;
+      const body = content && 'body' in content ? content.body : undefined;
       if (!(body instanceof ReadableStream)) return undefined;
       return new Response(body, { status: part ? 206 : 200, headers });
     },

@@ -77,8 +77,8 @@ export function s3(options: S3Options): OutputDestination & OutputSource {
   return {
     store: 's3',
     async head({ signal }) {
-      const found = await sender.head(signal);
-      return found && objectOf(found);
+      const response = await sender.head(signal);
+      return response && objectOf(response);
     },
     async put(body, put) {
       const headers = {
@@ -91,7 +91,7 @@ export function s3(options: S3Options): OutputDestination & OutputSource {
     async get({ method, range, ifRange, signal }) {
       const headers = { ...(range && { range }), ...(range && ifRange && { 'if-range': ifRange }) };
       const response = await sender.request(method, headers, signal);
-      return response.ok || isUnsatisfiable(response.status) ? response : sender.throwError(response);
+      return response.ok || isUnsatisfiable(response.status) ? response : sender.throwUnlessAbsent(response);
     },
   };
 }
@@ -111,7 +111,7 @@ function objectOf({ headers }: Response): StoredObject {
 
 const DEFAULT_REGION = 'us-east-1';
 const MAX_S3_ERROR_BYTES = 16_384;
-/** Sends signed requests for one object. Remembers redirects and what the credentials allow. */
+/** Sends signed requests for one object. Stores redirects and the permissions of the credentials. */
 class S3Sender {
   readonly #options: S3Options;
   readonly #keys = new Map<string, ArrayBuffer>();
@@ -203,7 +203,7 @@ class S3Sender {
   }
 
   /** Throws the response's error. Returns undefined if the object doesn't exist. */
-  async throwError(response: Response): Promise<undefined> {
+  async throwUnlessAbsent(response: Response): Promise<undefined> {
     const error = await parseError(response);
     return isAbsent(error) ? undefined : this.#fail(response, error);
   }
@@ -258,8 +258,8 @@ class S3Sender {
 
   async #credentials() {
     const { credentials } = this.#options;
-    const given = typeof credentials === 'function' ? await credentials() : credentials;
-    if (isCredentials(given)) return given;
+    const value = typeof credentials === 'function' ? await credentials() : credentials;
+    if (isCredentials(value)) return value;
     throw new GenError('credentials must return an object with accessKeyId and secretAccessKey.');
   }
 

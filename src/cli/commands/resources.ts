@@ -14,8 +14,8 @@ export function uploadCommand(open: OpenSession): Command {
   const command = new Command('upload')
     .description('Upload files for use as references or sources; prints their upload IDs.')
     .argument('<file...>', 'files on this machine')
-    .option('--mime-type <type>', 'media type, if neither name nor content shows it')
-    .addOption(new Option('--type <type>', 'what it is used as').choices(['IMAGE', 'VIDEO', 'AUDIO']))
+    .option('--mime-type <type>', 'media type, if neither the name nor the content reveals it')
+    .addOption(new Option('--type <type>', 'intended use').choices(['IMAGE', 'VIDEO', 'AUDIO']))
     .option('--name <name>', "name for the service (default: the file's)");
   withExamples(command, [
     'upload fox.png',
@@ -72,14 +72,14 @@ function registerCommand(open: OpenSession): Command {
     .description('Register a reusable character from an image of at least 300 px width.')
     .argument('<name>', "the character's name")
     .argument('<image>', 'file or upload ID')
-    .option('--idempotency-key <key>', 'the same key again registers nothing new', parseKey);
+    .option('--idempotency-key <key>', 'the same key never registers a second character', parseKey);
   withExamples(command, ['character register Mira mira.png']);
   return runCommand<{ idempotencyKey?: string }>(command, open, async (session, [name = '', image = ''], flags) => {
-    const given = paramsOf([[{ uploads: 'upload_id' }, image]]);
-    const { upload_id = image } = given.fields;
+    const params = paramsOf([[{ uploads: 'upload_id' }, image]]);
+    const { upload_id = image } = params.fields;
     const { idempotencyKey } = flags;
     const { signal } = session;
-    const character = await sendingFiles(session, given, (onUploadProgress) =>
+    const character = await sendingFiles(session, params, (onUploadProgress) =>
       session
         .client()
         .characters.register({ name, upload_id: upload_id as string }, { signal, idempotencyKey, onUploadProgress }),
@@ -101,7 +101,7 @@ function listCommand(open: OpenSession): Command {
 }
 
 function getCommand(open: OpenSession): Command {
-  const command = new Command('get').description('Show one character.').argument('<id>', 'id or slug');
+  const command = new Command('get').description('Show one character.').argument('<id>', 'ID or slug');
   withExamples(command, ['character get <character_id>']);
   return runCommand(command, open, async ({ client, terminal, signal }, [id = '']) => {
     const character = await client().characters.get(id, { signal });
@@ -110,7 +110,7 @@ function getCommand(open: OpenSession): Command {
 }
 
 function deleteCommand(open: OpenSession): Command {
-  const command = new Command('delete').description('Delete a character.').argument('<id>', 'id or slug');
+  const command = new Command('delete').description('Delete a character.').argument('<id>', 'ID or slug');
   withExamples(command, ['character delete <character_id>']);
   return runCommand(command, open, async ({ client, terminal, signal }, [id = '']) => {
     const response = await client().characters.delete(id, { signal });
@@ -144,8 +144,8 @@ function describeModel(record: Record<string, unknown>): [alias: string, text: s
   const alias = aliasOf(record);
   const row = modelCapabilities(alias);
   // Example ratios aren't limits.
-  const known = Object.entries(row ?? record).filter(([field]) => field !== 'exampleRatios');
-  const lists = known.flatMap(([field, value]) =>
+  const fields = Object.entries(row ?? record).filter(([field]) => field !== 'exampleRatios');
+  const lists = fields.flatMap(([field, value]) =>
     Array.isArray(value) ? [`${LABELS[field] ?? field} ${value.join(' ')}`] : [],
   );
   return [alias, [row?.kind ?? record.kind, ...lists].filter(Boolean).join('  ')];

@@ -114,8 +114,8 @@ export function failRequest(record: MutableRecord, error: unknown): Response {
 
 /** Returns a job's file. Renders it on the first call. */
 export function servedFile({ files }: World, job: StoredJob): ServedFile {
-  const known = files.get(job);
-  if (known) return known;
+  const cached = files.get(job);
+  if (cached) return cached;
   const spec = { ...job.media, ...dimensionsFor(job.media), label: job.modelId, prompt: job.prompt };
   const contentType = spec.kind === 'image' ? 'image/png' : 'video/mp4';
   const etag = `"${job.id}-${hashOf(JSON.stringify(spec)).toString(36)}"`;

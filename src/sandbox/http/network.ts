@@ -44,10 +44,10 @@ export async function breakBody(response: Response, how: 'truncate' | 'stall'): 
 /** Converts a handler to a `fetch` for in-process clients, with its aborts and network errors. */
 export function createFetch(handle: Handle, activity: Activity, onSandboxClock: boolean): typeof fetch {
   return async (input, init) => {
-    const given = isRequest(input) ? input : undefined;
-    const signal = init?.signal ?? given?.signal;
+    const original = isRequest(input) ? input : undefined;
+    const signal = init?.signal ?? original?.signal;
     // Don't pass the signal to the Request, which would add a listener and never remove it.
-    const request = given && init === undefined ? given : new Request(input, { ...init, signal: null });
+    const request = original && init === undefined ? original : new Request(input, { ...init, signal: null });
     signal?.throwIfAborted();
     const response = await abortable(handle(request, { signal, onSandboxClock }), signal).catch((error: unknown) => {
       throw error instanceof ConnectionDropped ? networkError('fetch failed') : error;

@@ -44,8 +44,8 @@ export function secondsFor({ speed }: Pick<Caller, 'speed'>, ms: number): number
 
 /** Returns the account, or creates it with the sandbox's initial balance. */
 export function openAccount(world: World, id: string, webhookSecret = secretText('whsec')): Account {
-  const known = world.state.accounts.get(id);
-  if (known) return known;
+  const existing = world.state.accounts.get(id);
+  if (existing) return existing;
   const money = { paidTokens: 0, freeTokens: 0, reservedTokens: 0, spentTokens: 0, entries: [] };
   const account: Account = { id, webhookSecret, ...money };
   world.state.accounts.set(id, account);

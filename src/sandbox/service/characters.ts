@@ -32,8 +32,8 @@ export function registerCharacter(world: World, account: string, fields: Request
 
 /** Returns the account's character with this ID or slug. Throws `character_not_found`. */
 export function findCharacter({ state }: World, account: string, idOrSlug: string): StoredCharacter {
-  const found = charactersOf(state, account).find(({ id, slug }) => id === idOrSlug || slug === idOrSlug);
-  if (found) return found;
+  const character = charactersOf(state, account).find(({ id, slug }) => id === idOrSlug || slug === idOrSlug);
+  if (character) return character;
   const message = `This account has no character ${formatValue(idOrSlug)}. List them with GET /v1/characters.`;
   throw new ServiceError('character_not_found', message);
 }

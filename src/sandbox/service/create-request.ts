@@ -121,9 +121,9 @@ function parseEdit(fields: RequestFields, ratioFields: readonly string[], fallba
   }
   const content = contentReferences(fields);
   const source = readEditSource(fields, content);
-  const foreign = fields.given([...FRAME_FIELDS, ...CLIPS]) ?? content.find(({ role }) => role === 'frame')?.field;
-  if (foreign !== undefined) {
-    const message = `An edit accepts its source, reference images, and audio, not ${foreign}.`;
+  const unsupported = fields.given([...FRAME_FIELDS, ...CLIPS]) ?? content.find(({ role }) => role === 'frame')?.field;
+  if (unsupported !== undefined) {
+    const message = `An edit accepts its source, reference images, and audio, not ${unsupported}.`;
     throw new ServiceError('reference_combination_not_supported', message);
   }
   const prompt = readPrompt(fields, 'video', contentText(fields));
@@ -206,8 +206,8 @@ function readModel(
 }
 
 function readPrompt(fields: RequestFields, kind: ModelCapabilities['kind'], instead?: string): string {
-  const given = fields.raw('prompt') ?? '';
-  const prompt = given === '' ? instead : given;
+  const value = fields.raw('prompt') ?? '';
+  const prompt = value === '' ? instead : value;
   if (typeof prompt !== 'string' || prompt.trim() === '') {
     throw new ServiceError('prompt_required', 'prompt must be a non-empty string.');
   }
@@ -227,8 +227,8 @@ function readChoice<T extends string | number>(
   const field = names.find((name) => fields.raw(name) !== undefined);
   if (field === undefined) return supported.includes(fallback) ? fallback : (supported[0] ?? fallback);
   const value = fields.raw(field);
-  const chosen = supported.find((one) => one === value);
-  if (chosen !== undefined) return chosen;
+  const choice = supported.find((one) => one === value);
+  if (choice !== undefined) return choice;
   throw new ServiceError(
     `${what}_not_supported`,
     `${field} must be one of ${supported.join(', ')}, not ${formatValue(value)}.`,

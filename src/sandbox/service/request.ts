@@ -176,16 +176,16 @@ export function contentReferences(fields: RequestFields): Reference[] {
     const part = itemFields(field, item);
     const type = part.text('type') ?? '';
     if (type === 'text') return [];
-    const known = Object.hasOwn(CONTENT_ITEMS, type) ? CONTENT_ITEMS[type] : undefined;
-    if (known === undefined) {
+    const kind = Object.hasOwn(CONTENT_ITEMS, type) ? CONTENT_ITEMS[type] : undefined;
+    if (kind === undefined) {
       const types = Object.keys(CONTENT_ITEMS).join(', ');
       throw invalidRequest(`content must contain items of type text, ${types}, not ${formatValue(type)}.`);
     }
-    if (part.raw('role') !== known.role) {
-      const given = formatValue(part.raw('role'));
-      throw invalidRequest(`content: an item of type ${type} needs role "${known.role}", not ${given}.`);
+    if (part.raw('role') !== kind.role) {
+      const role = formatValue(part.raw('role'));
+      throw invalidRequest(`content: an item of type ${type} needs role "${kind.role}", not ${role}.`);
     }
-    return [{ role: known.as, field, url: publicUrl(field, urlIn(part, type)) }];
+    return [{ role: kind.as, field, url: publicUrl(field, urlIn(part, type)) }];
   });
 }
 
@@ -227,16 +227,16 @@ export function problemOf(world: World, account: string, { role, uploadId, url }
 
 function firstSeen(world: World, account: string, url: string | undefined): number {
   const name = `${account} ${url}`;
-  const known = world.state.seenUrls.get(name) ?? world.timeline.now();
-  world.state.seenUrls.set(name, known);
-  return known;
+  const since = world.state.seenUrls.get(name) ?? world.timeline.now();
+  world.state.seenUrls.set(name, since);
+  return since;
 }
 
 /** Throws `invalid_request` for a URL that the service couldn't fetch. */
-function publicUrl(field: string, given: string | undefined): string {
-  const url = given !== undefined && URL.canParse(given) ? new URL(given) : undefined;
-  if (given !== undefined && url?.protocol === 'https:' && !isNeverPublic(url.hostname)) return given;
-  throw invalidRequest(`${field} must contain public HTTPS URLs, not ${formatValue(given)}.`);
+function publicUrl(field: string, value: string | undefined): string {
+  const url = value !== undefined && URL.canParse(value) ? new URL(value) : undefined;
+  if (value !== undefined && url?.protocol === 'https:' && !isNeverPublic(url.hostname)) return value;
+  throw invalidRequest(`${field} must contain public HTTPS URLs, not ${formatValue(value)}.`);
 }
 
 function isNeverPublic(hostname: string): boolean {

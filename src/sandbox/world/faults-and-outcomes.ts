@@ -47,9 +47,9 @@ const outcomeSchema = z.strictObject(
  * Validates and copies an outcome. Throws a GenError for an invalid or unknown field. `owner` is the call in the
  * message.
  */
-export function checkOutcome(owner: string, given: unknown): Outcome {
-  checkOptions(owner, outcomeSchema, given);
-  return structuredClone({ ...(given as Outcome) });
+export function checkOutcome(owner: string, outcome: unknown): Outcome {
+  checkOptions(owner, outcomeSchema, outcome);
+  return structuredClone({ ...(outcome as Outcome) });
 }
 
 /** The planned end of a job. */
@@ -69,15 +69,15 @@ const TIME_UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000
  * Times are capped at 100 years.
  */
 export function outcomeIn(prompt: string): Outcome {
-  const found: { -readonly [K in keyof Outcome]: Outcome[K] } = {};
+  const outcome: { -readonly [K in keyof Outcome]: Outcome[K] } = {};
   for (const [, word, value = ''] of prompt.matchAll(/\[(fail|canceled|blocked|slow|stall)(?::([\w.-]+))?\]/g)) {
-    if (word === 'canceled' || word === 'blocked') found.status = word;
-    if (word === 'stall') found.stall = true;
-    if (word === 'fail') Object.assign(found, { status: 'failed', errorCode: value || 'generation_failed' });
+    if (word === 'canceled' || word === 'blocked') outcome.status = word;
+    if (word === 'stall') outcome.stall = true;
+    if (word === 'fail') Object.assign(outcome, { status: 'failed', errorCode: value || 'generation_failed' });
     const time = word === 'slow' ? /^(\d+(?:\.\d+)?)(ms|s|m|h)?$/.exec(value) : null;
-    if (time) found.durationMs = Math.min(Number(time[1]) * (TIME_UNITS[time[2] ?? 's'] ?? 1000), MAX_MS);
+    if (time) outcome.durationMs = Math.min(Number(time[1]) * (TIME_UNITS[time[2] ?? 's'] ?? 1000), MAX_MS);
   }
-  return found;
+  return outcome;
 }
 
 const MESSAGES: Readonly<Record<string, string>> = {
@@ -91,10 +91,10 @@ const MESSAGES: Readonly<Record<string, string>> = {
 } satisfies Record<keyof typeof JOB_ERRORS, string>;
 
 /** Builds a failed end, with a default message and default data for the error code. */
-export function failure(errorCode: string, given: Pick<Outcome, 'errorMessage' | 'errorData'> = {}): PlannedEnd {
-  const errorMessage = given.errorMessage ?? MESSAGES[errorCode] ?? `The job failed: ${errorCode}.`;
+export function failure(errorCode: string, details: Pick<Outcome, 'errorMessage' | 'errorData'> = {}): PlannedEnd {
+  const errorMessage = details.errorMessage ?? MESSAGES[errorCode] ?? `The job failed: ${errorCode}.`;
   const pending = errorCode === 'reference_asset_pending' ? { retry_after: 30 } : {};
-  return { status: 'failed', errorCode, errorMessage, errorData: given.errorData ?? pending };
+  return { status: 'failed', errorCode, errorMessage, errorData: details.errorData ?? pending };
 }
 
 export function endOf(outcome: Outcome): PlannedEnd {
