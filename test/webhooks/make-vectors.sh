@@ -1,5 +1,5 @@
 #!/bin/sh
-# Writes vectors.json with openssl alone, so that the digests owe nothing to the code under test.
+# Writes vectors.json with openssl alone, so that the digests are independent of the code under test.
 #   sh test/webhooks/make-vectors.sh > test/webhooks/vectors.json
 set -eu
 dir=$(mktemp -d)
@@ -26,5 +26,5 @@ printf "$failed" "$(printf 'latin-1 \374 and a cut \360\237')" | vector 'a body 
 printf '%s' "$completed" | vector 'a secret in UTF-8' 'gehéim 🔑' 1767323045
 printf '%s' "$completed" | vector 'a secret longer than a block' '0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef' 1767323045
 printf '%s' "$completed" | vector 'a secret that ends in a space' 'whsec_5f2b8c ' 1767323045
-printf '%s' "$completed" | vector 'a stamp of eleven digits' 'whsec_5f2b8c' 17673230450
+printf '%s' "$completed" | vector 'a timestamp of eleven digits' 'whsec_5f2b8c' 17673230450
 } | sed '$!s/$/,/; 1s/^/[\n/; $s/$/\n]/'
