@@ -7,8 +7,8 @@ const CALLS = Object.entries(fields).flatMap(([call, rows]) => {
   const documented = (rows as readonly Field[]).filter(
     ({ name, edit }) => edit !== true && !(call === 'characters.register' && name === 'mode'),
   );
-  const waits = /^(images|videos|videoEdits|characters)\.create$/.test(call);
-  return waits
+  const hasWait = /^(images|videos|videoEdits|characters)\.create$/.test(call);
+  return hasWait
     ? [
         { call, documented },
         { call, documented, as: `${call}AndWait` },
@@ -21,16 +21,16 @@ export function undocumentedFields(editor: Editor): string[] {
   const missing: string[] = [];
   for (const { call, documented, as = call } of CALLS) {
     const aliasOf = (row: Field) => (row.aliasOf === undefined ? '' : `Alias of \`${row.aliasOf}\`.`);
-    const offer = editor.offered(`client.${as}({ | })`);
+    const suggestions = editor.offered(`client.${as}({ | })`);
     for (const row of documented) {
-      if (!offer.names.includes(row.name)) missing.push(`${as} does not offer ${row.name}`);
-      const text = offer.docOf(row.name);
-      if (text === '' || !text.includes(aliasOf(row))) missing.push(`${as} offers ${row.name} with “${text}”`);
+      if (!suggestions.names.includes(row.name)) missing.push(`${as} does not suggest ${row.name}`);
+      const text = suggestions.docOf(row.name);
+      if (text === '' || !text.includes(aliasOf(row))) missing.push(`${as} suggests ${row.name} with “${text}”`);
     }
     for (const row of documented) {
       const [head = '', tail = ''] = callWith(call, row, sampleOf(row)).replace(call, as).split(` ${row.name}: `);
       const { documentation: text } = editor.hover(`${head} |${row.name}: ${tail}`);
-      if (text === '' || !text.includes(aliasOf(row))) missing.push(`${as} shows over ${row.name} “${text}”`);
+      if (text === '' || !text.includes(aliasOf(row))) missing.push(`${as} shows “${text}” for ${row.name}`);
     }
   }
   return missing;

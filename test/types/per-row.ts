@@ -4,24 +4,24 @@ import type { Snippet } from './snippet.js';
 
 /** Params that depend on the model, with a value that no model supports. */
 const LIMITED = [
-  { kind: 'video', param: 'duration', offered: 'durations', never: 7 },
-  { kind: 'video', param: 'resolution', offered: 'resolutions', never: '8k' },
-  { kind: 'image', param: 'ratio', offered: 'aspectRatios', never: '2:1' },
-  { kind: 'image', param: 'resolution', offered: 'resolutions', never: '4k' },
+  { kind: 'video', param: 'duration', values: 'durations', invalid: 7 },
+  { kind: 'video', param: 'resolution', values: 'resolutions', invalid: '8k' },
+  { kind: 'image', param: 'ratio', values: 'aspectRatios', invalid: '2:1' },
+  { kind: 'image', param: 'resolution', values: 'resolutions', invalid: '4k' },
 ] as const;
 
 /** Every alias with every value of every limited param, from the model table. */
 export function perModel(): Snippet[] {
-  const listOf = (model: object, offered: string): readonly unknown[] => Reflect.get(model, offered) ?? [];
+  const listOf = (model: object, name: string): readonly unknown[] => Reflect.get(model, name) ?? [];
   return models.flatMap((model) =>
-    LIMITED.filter(({ kind }) => kind === model.kind).flatMap(({ kind, param, offered, never }) => {
-      const others = models.filter((other) => other.kind === kind).flatMap((other) => listOf(other, offered));
-      return [...new Set([...others, never])].map((value): Snippet => {
-        const has = listOf(model, offered).includes(value);
+    LIMITED.filter(({ kind }) => kind === model.kind).flatMap(({ kind, param, values, invalid }) => {
+      const others = models.filter((other) => other.kind === kind).flatMap((other) => listOf(other, values));
+      return [...new Set([...others, invalid])].map((value): Snippet => {
+        const isSupported = listOf(model, values).includes(value);
         return {
-          name: `${model.alias} ${has ? 'takes' : 'lacks'} ${param} ${value}`,
+          name: `${model.alias} ${isSupported ? 'supports' : 'does not support'} ${param} ${value}`,
           code: `client.${kind}s.create({ model: '${model.alias}', prompt: 'x', ${param}: ${JSON.stringify(value)} })`,
-          ...(has ? {} : { error: param }),
+          ...(isSupported ? {} : { error: param }),
         };
       });
     }),
@@ -36,8 +36,8 @@ export function perField(): Snippet[] {
       .flatMap((row) => {
         const wrong = row.type === 'boolean' ? `'yes'` : row.type === 'string' ? '{}' : 'true';
         return [
-          { name: `${call} takes ${row.name}`, code: callWith(call, row, sampleOf(row)) },
-          { name: `${call} takes no ${row.name} of another type`, code: callWith(call, row, wrong), error: row.name },
+          { name: `${call} accepts ${row.name}`, code: callWith(call, row, sampleOf(row)) },
+          { name: `${call} rejects ${row.name} of another type`, code: callWith(call, row, wrong), error: row.name },
         ];
       }),
   );
@@ -50,7 +50,7 @@ export function perUpload(): Snippet[] {
       .filter(({ name }) => /upload_ids?$/.test(name))
       .map((row): Snippet => {
         const value = row.type === 'string[]' ? `['upl_1', file, new Uint8Array(1)]` : 'file';
-        return { name: `${call} takes files as ${row.name}`, code: callWith(call, row, value) };
+        return { name: `${call} accepts files as ${row.name}`, code: callWith(call, row, value) };
       }),
   );
 }
