@@ -190,8 +190,8 @@ describe('a list without a documented format', () => {
       formats(noun).map((row) => [noun, ...row] as const),
     ),
   )('of %s is found in %s', async (noun, _where, body) => {
-    const { list }: { list(): Promise<object> } = respondingWith(body)[noun];
-    expect(await list()).toMatchObject({ [noun]: records });
+    const namespace: { list(): Promise<object> } = respondingWith(body)[noun];
+    expect(await namespace.list()).toMatchObject({ [noun]: records });
   });
 
   it('may contain strings as IDs, and retains other fields', async () => {
