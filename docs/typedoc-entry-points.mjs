@@ -1,5 +1,5 @@
-// The modules of the reference are the entry points of package.json, named as programs import them. Its first page has one line for
-// each, from AGENTS.md.
+// Names the reference's modules after the entry points of package.json, and lists them on its first page, with their lines of
+// AGENTS.md.
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { Application, Converter, PageEvent, ReflectionKind } from 'typedoc';

@@ -58,7 +58,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
       'test/examples.test.ts',
       'fox.mjs of the README: runs twice without an error and prints its progress',
     ],
-    ['needs none of them', 'test/package.test.ts', 'the webhooks entry point imports nothing'],
+    ['needs none of the three', 'test/package.test.ts', 'the webhooks entry point imports nothing'],
     [
       'If a listener throws, the response is 500, so that the service can retry.',
       'test/webhooks/webhook-handler.test.ts',
