@@ -81,15 +81,15 @@ it("a copy's GenError fails the run, and any other error fails the activity", as
   await sandbox.advance(600_000);
   const done = await client.jobs.get(job.id);
   const input = JSON.parse(JSON.stringify({ job: done }));
-  const copied = (destination: () => OutputDestination) => createActivities(client, { destination }).store(input);
+  const copy = (destination: () => OutputDestination) => createActivities(client, { destination }).store(input);
   const reject = (error: Error) => () => {
     throw error;
   };
-  expect(await copied(reject(new GenError('no such bucket')))).toMatchObject({
+  expect(await copy(reject(new GenError('no such bucket')))).toMatchObject({
     type: 'failed',
     failure: { kind: 'unsent', retryAfterMs: null, error: { name: 'GenError', message: 'no such bucket' } },
   });
-  await expect(copied(reject(new RangeError('a bug')))).rejects.toThrow(new RangeError('a bug'));
+  await expect(copy(reject(new RangeError('a bug')))).rejects.toThrow(new RangeError('a bug'));
   await expect(createActivities(client).store({})).rejects.toThrow('An activity needs job.');
 });
 
@@ -108,7 +108,9 @@ it('runs that wait for the unknown price of a lost create continue once it is kn
     },
   };
   const params = { prompt: 'a fox', duration: 4 };
-  const runs = Array.from({ length: 6 }, (_, at) => generate(engine, { call: 'videos', params, key: `order-${at}` }));
+  const runs = Array.from({ length: 6 }, (_, index) =>
+    generate(engine, { call: 'videos', params, key: `order-${index}` }),
+  );
   expect((await Promise.all(runs)).map(({ status }) => status)).toEqual(Array(6).fill('completed'));
   expect(sandbox.jobs).toHaveLength(6);
 });

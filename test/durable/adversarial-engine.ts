@@ -18,12 +18,13 @@ export interface FaultRates {
   readonly chance: () => number;
   /** Probability of a crash before, in, or after a step. */
   readonly crash: number;
+  /** Probability that an activity runs twice. */
   readonly twice: number;
   /** Advances the service by `ms`. Returns true if a webhook ended the wait. */
   readonly wait: (jobId: string | null, ms: number) => Promise<boolean>;
 }
 
-interface Remembered {
+interface RecordedStep {
   readonly step: string;
   readonly input: string;
   readonly result: string;
@@ -34,38 +35,38 @@ interface Remembered {
  * reason. It also verifies that step names are unique and that replays pass the same inputs.
  */
 export function adversarialEngine(activities: Activities, { chance, crash, twice, wait }: FaultRates) {
-  const history: Remembered[] = [];
-  const luck = (part: number) => chance() < part;
+  const history: RecordedStep[] = [];
+  const happens = (probability: number) => chance() < probability;
   const mayCrash = () => {
-    if (luck(crash)) throw CRASH;
+    if (happens(crash)) throw CRASH;
   };
   let replays = 0;
 
-  async function perform(activity: ActivityName, input: Json): Promise<Json> {
+  async function performActivity(activity: ActivityName, input: Json): Promise<Json> {
     const run = () => activities[activity](JSON.parse(JSON.stringify(input)));
-    if (!luck(twice)) return run();
+    if (!happens(twice)) return run();
     // Two concurrent or consecutive workers: the first result counts.
-    if (luck(0.5)) return (await Promise.all([run(), run()]))[0];
+    if (happens(0.5)) return (await Promise.all([run(), run()]))[0];
     const first = await run();
     await run();
     return first;
   }
 
   function replay(): DurableEngine {
-    let at = 0;
+    let index = 0;
     const names = new Set<string>();
-    const remembered = async (step: string, input: unknown, act: () => Promise<Json>): Promise<Json> => {
+    const recorded = async (step: string, input: unknown, perform: () => Promise<Json>): Promise<Json> => {
       if (names.has(step)) throw new Error(`two steps are named ${step}`);
       names.add(step);
       const text = JSON.stringify(input);
-      const before = history[at];
-      at += 1;
-      if (before !== undefined) {
-        if (before.step !== step || before.input !== text) throw new Error(`${step} was ${before.step} before`);
-        return JSON.parse(before.result) as Json;
+      const earlier = history[index];
+      index += 1;
+      if (earlier !== undefined) {
+        if (earlier.step !== step || earlier.input !== text) throw new Error(`${step} was ${earlier.step} before`);
+        return JSON.parse(earlier.result) as Json;
       }
       mayCrash();
-      const result = JSON.stringify(await act());
+      const result = JSON.stringify(await perform());
       if (result === undefined) throw new Error(`${step} did not return JSON`);
       mayCrash();
       history.push({ step, input: text, result });
@@ -73,8 +74,8 @@ export function adversarialEngine(activities: Activities, { chance, crash, twice
       return JSON.parse(result) as Json;
     };
     return {
-      call: (step, activity, input) => remembered(step, { activity, input }, () => perform(activity, input)),
-      wait: async (step, jobId, ms) => (await remembered(step, { jobId, ms }, () => wait(jobId, ms))) === true,
+      call: (step, activity, input) => recorded(step, { activity, input }, () => performActivity(activity, input)),
+      wait: async (step, jobId, ms) => (await recorded(step, { jobId, ms }, () => wait(jobId, ms))) === true,
       fail: (error) => {
         throw new RunFailure(error);
       },

@@ -9,10 +9,10 @@ import { seeded } from '../support/seeded.js';
 const { limit: PER_MINUTE } = DOCUMENTED_LIMITS['videos.create'];
 
 interface Run {
-  readonly at: number;
+  readonly index: number;
   /** Number of steps until the create was accepted. */
   steps: number;
-  isMade: boolean;
+  isAccepted: boolean;
 }
 
 /** Creates a manual clock that wakes sleepers in order. */
@@ -21,8 +21,8 @@ function manualTime(advance: (ms: number) => Promise<void>) {
   let now = 0;
   return {
     sleep: (ms: number) => new Promise<void>((wake) => void asleep.push({ until: now + ms, wake })),
-    async run(isOver: () => boolean) {
-      while (!isOver()) {
+    async runUntil(isDone: () => boolean) {
+      while (!isDone()) {
         for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve));
         asleep.sort((a, b) => a.until - b.until);
         const next = asleep.shift();
@@ -46,15 +46,15 @@ async function crowd(count: number, processes: number) {
   const time = manualTime((ms) => sandbox.advance(ms));
   const clients = Array.from({ length: processes }, () => sandbox.client());
   const activities = clients.map((client) => createActivities(client));
-  const runs: Run[] = Array.from({ length: count }, (_, at) => ({ at, steps: 0, isMade: false }));
+  const runs: Run[] = Array.from({ length: count }, (_, index) => ({ index, steps: 0, isAccepted: false }));
   const order: number[] = [];
   const engineOf = (run: Run): DurableEngine => ({
     async call(_step, activity, input) {
-      const event = await (activities[run.at % processes] ?? activities[0])?.[activity](input);
-      if (!run.isMade) run.steps++;
+      const event = await (activities[run.index % processes] ?? activities[0])?.[activity](input);
+      if (!run.isAccepted) run.steps++;
       if (activity === 'create' && JSON.stringify(event).includes('"type":"job"')) {
-        run.isMade = true;
-        order.push(run.at);
+        run.isAccepted = true;
+        order.push(run.index);
       }
       return event ?? null;
     },
@@ -71,18 +71,15 @@ async function crowd(count: number, processes: number) {
     },
   });
   for (const run of runs) {
-    generate(engineOf(run), { call: 'videos', params: { prompt: `fox ${run.at}` }, key: `run-${run.at}` }).catch(
-      () => {},
-    );
+    const params = { prompt: `fox ${run.index}` };
+    generate(engineOf(run), { call: 'videos', params, key: `run-${run.index}` }).catch(() => {});
   }
-  await time.run(() => order.length === count);
-  const steps = runs.map((run) => run.steps);
-  const minutes =
-    (Date.parse(String(sandbox.jobs.at(-1)?.createdAt)) - Date.parse(String(sandbox.jobs[0]?.createdAt))) / 60_000;
+  await time.runUntil(() => order.length === count);
+  const createdAt = (index: number) => Date.parse(String(sandbox.jobs.at(index)?.createdAt));
   return {
-    steps: Math.max(...steps),
-    loss: Math.max(...order.map((at, place) => place - at)),
-    minutes,
+    steps: Math.max(...runs.map(({ steps }) => steps)),
+    lostPositions: Math.max(...order.map((index, position) => position - index)),
+    minutes: (createdAt(-1) - createdAt(0)) / 60_000,
     rejected: sandbox.requests.filter(({ status }) => status === 429).length,
   };
 }
@@ -93,11 +90,11 @@ test.each([
 ])(
   '%i concurrent runs need at most five steps each for their creates, in order (%i processes)',
   async (count, processes) => {
-    const seen = await crowd(count, processes);
-    expect(seen.steps).toBeLessThanOrEqual(5);
-    expect(seen.loss).toBeLessThanOrEqual(PER_MINUTE);
-    expect(seen.rejected).toBe(0);
-    expect(seen.minutes).toBeLessThan((count / PER_MINUTE) * 1.1);
+    const { steps, lostPositions, rejected, minutes } = await crowd(count, processes);
+    expect(steps).toBeLessThanOrEqual(5);
+    expect(lostPositions).toBeLessThanOrEqual(PER_MINUTE);
+    expect(rejected).toBe(0);
+    expect(minutes).toBeLessThan((count / PER_MINUTE) * 1.1);
   },
   60_000,
 );
@@ -107,14 +104,14 @@ test('the store contains the queue, and a run retains its position over repeated
   const sandbox = createSandbox({ balanceTokens: 1_000_000, jobDurationMs: 3_600_000 });
   const { apiKey, baseUrl, fetch } = sandbox;
   const [one, other] = [0, 1].map(() => createActivities(new GenClient({ apiKey, baseUrl, fetch, store: shared })));
-  const ask = (at: number, activities = at % 2 === 0 ? one : other) =>
-    activities?.create({ call: 'videos', params: { prompt: 'a fox' }, key: `run-${at}`, model: null });
-  const first = await Promise.all(Array.from({ length: PER_MINUTE + 10 }, (_, at) => ask(at)));
+  const create = (index: number, activities = index % 2 === 0 ? one : other) =>
+    activities?.create({ call: 'videos', params: { prompt: 'a fox' }, key: `run-${index}`, model: null });
+  const first = await Promise.all(Array.from({ length: PER_MINUTE + 10 }, (_, index) => create(index)));
   expect(sandbox.jobs).toHaveLength(PER_MINUTE);
-  const waiting = first.flatMap((event, at) => (JSON.stringify(event).includes('"type":"job"') ? [] : [at]));
+  const waiting = first.flatMap((event, index) => (JSON.stringify(event).includes('"type":"job"') ? [] : [index]));
   expect(waiting).toHaveLength(10);
   for (const activities of [one, other]) {
-    const again = await ask(waiting[0] ?? 0, activities);
+    const again = await create(waiting[0] ?? 0, activities);
     expect(again).toMatchObject({ type: 'failed', failure: { kind: 'throttled' } });
   }
   expect(sandbox.jobs).toHaveLength(PER_MINUTE);

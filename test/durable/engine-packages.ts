@@ -62,12 +62,12 @@ export async function enginePackage<T>(engine: EngineName, name: string): Promis
   return (await import(pathToFileURL(engineFile(engine, name)).href)) as T;
 }
 
-const DOORS = ['durable', 'node', 'webhooks', 'storage', 'sandbox'];
+const ENTRY_POINTS = ['durable', 'node', 'webhooks', 'storage', 'sandbox'];
 
 /** Resolves `gen-client` to this source in bundles. */
 const alias = {
   'gen-client': `${ROOT}src/index.ts`,
-  ...Object.fromEntries(DOORS.map((door) => [`gen-client/${door}`, ROOT + sourceOf(door)])),
+  ...Object.fromEntries(ENTRY_POINTS.map((name) => [`gen-client/${name}`, ROOT + sourceOf(name)])),
 };
 
 export const exampleSource = (name: string) => readFileSync(`${ROOT}examples/durable/${name}`, 'utf8');
@@ -108,9 +108,9 @@ export async function bundleForNode(engine: EngineName, contents: string, name: 
   return outfile;
 }
 
-/** Keeps the example's imports external. This package's dependencies are bundled. */
+/** Leaves the example's imports external. This package's dependencies are bundled. */
 function resolvePackage({ path, importer }: { readonly path: string; readonly importer: string }) {
-  const door = alias[path as keyof typeof alias];
-  if (door !== undefined) return { path: door };
+  const source = alias[path as keyof typeof alias];
+  if (source !== undefined) return { path: source };
   return importer.startsWith(`${ROOT}examples/`) || path.startsWith('node:') ? { path, external: true } : undefined;
 }

@@ -23,7 +23,7 @@ export interface RunningEngine {
 export function testRuns(
   name: string,
   open: (service: SlowService) => Promise<RunningEngine>,
-  more: (the: { service(): SlowService; engine(): RunningEngine }) => void = () => {},
+  more: (running: { service(): SlowService; engine(): RunningEngine }) => void = () => {},
 ): void {
   describe(`a run in ${name}`, () => {
     let service: SlowService;
@@ -39,7 +39,7 @@ export function testRuns(
     });
 
     let others: Promise<readonly { readonly result: Record<string, unknown>; readonly endedAt: number }[]>;
-    const ran = async (order: string, prompt: string) => {
+    const runToEnd = async (order: string, prompt: string) => {
       const result = await (await engine.start(order, prompt))();
       return { result, endedAt: Date.now() };
     };
@@ -50,16 +50,19 @@ export function testRuns(
       await service.created('run one');
       await engine.deploy();
       // These run while the first one waits.
-      others = Promise.all([ran('order-2', 'run two'), ran('order-3', '[fail:generation_rejected] run three')]);
+      others = Promise.all([
+        runToEnd('order-2', 'run two'),
+        runToEnd('order-3', '[fail:generation_rejected] run three'),
+      ]);
       others.catch(() => {});
       expect(await ended()).toMatchObject({ status: 'completed', tries: [{ idempotencyKey: 'order-1' }] });
       expect(service.bill('run one')).toEqual({ jobs: 1, charges: 1 });
       expect(service.bill('run one at night')).toEqual({ jobs: 0, charges: 0 });
       // Verify that the second version retried the create.
-      const [first, ...again] = service.creates('order-1');
+      const [first, ...retries] = service.creates('order-1');
       expect(first).toMatchObject({ prompt: 'run one' });
-      expect(again.at(-1)?.prompt).toBe(engine.storesInputs ? 'run one' : 'run one at night');
-      expect(again.at(-1)?.webhook_url === first?.webhook_url).toBe(engine.storesInputs ?? false);
+      expect(retries.at(-1)?.prompt).toBe(engine.storesInputs ? 'run one' : 'run one at night');
+      expect(retries.at(-1)?.webhook_url === first?.webhook_url).toBe(engine.storesInputs ?? false);
     }, 120_000);
 
     it("polls its job when the webhook arrives, and fails permanently with its job's error", async () => {
@@ -123,8 +126,8 @@ export async function startExample(engine: EngineName, name: string, { service, 
     versionsOf(`${name}.ts`).map((source, version) => bundleForNode(engine, source, `${name}-${version}`)),
   );
   return deployable(async (version) => {
-    const own = environmentOf(service, { ...env, ORIGIN: originOf(version, port), STORE });
-    const options = { cwd: folder(engine), stdio: 'ignore', env: own } as const;
+    const environment = environmentOf(service, { ...env, ORIGIN: originOf(version, port), STORE });
+    const options = { cwd: folder(engine), stdio: 'ignore', env: environment } as const;
     const child = spawn(process.execPath, [programs[version] ?? ''], options);
     await until(() => fetch(readyAt).then(() => true), 60_000);
     return child;

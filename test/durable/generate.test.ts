@@ -8,12 +8,28 @@ import { adversarialEngine, RunFailure } from './adversarial-engine.js';
 const MINUTE_MS = 60_000;
 const STEP_MS = 5000;
 const prompt = 'a fox at dawn';
+const VIDEO = { call: 'videos', params: { prompt }, key: 'k' } as const;
 
 function onSandbox(options: Parameters<typeof createSandbox>[0] = {}) {
   const sandbox = createSandbox({ clock: 'manual', limits: 'off', balanceTokens: 100_000, ...options });
   const { apiKey, baseUrl, fetch } = sandbox;
   const client = new GenClient({ apiKey, baseUrl, fetch, rateLimit: 'off', maxRetries: 0 });
-  return { sandbox, client, activities: createActivities(client) };
+  const activities = createActivities(client);
+  /** Creates an engine without faults. If `lost`, no webhook arrives. */
+  const engineWith = ({ lost = false, activities: own = activities } = {}) =>
+    adversarialEngine(own, {
+      chance: () => 1,
+      crash: 0,
+      twice: 0,
+      wait: async (jobId, ms) => {
+        if (lost) await sandbox.advance(ms);
+        return lost ? false : webhooks(sandbox, { chance: () => 1, malice: 0 })(jobId, ms);
+      },
+    });
+  /** Runs one call on an engine without faults. */
+  const run = (more: object = {}, engine: Parameters<typeof engineWith>[0] = {}) =>
+    engineWith(engine).run((port) => generate(port, { ...VIDEO, ...more }));
+  return { sandbox, activities, engineWith, run };
 }
 
 /** Advances the service's clock. Returns true if the job's webhook arrived. */
@@ -43,26 +59,26 @@ const CODES = ['generation_timeout', 'generation_failed', 'generation_unavailabl
 
 /** Adds seeded service and network faults. */
 function addFaults(sandbox: Sandbox, chance: () => number): void {
-  const luck = (part: number) => chance() < part;
+  const happens = (probability: number) => chance() < probability;
   const some = () => 1 + Math.floor(chance() * 3);
-  if (luck(0.4)) sandbox.faults.add({ match: { method: 'POST' }, commitThenDrop: true, times: some() });
-  if (luck(0.3)) sandbox.faults.add({ match: { method: 'POST' }, reset: true, times: some() });
-  if (luck(0.3)) sandbox.faults.add({ match: { method: 'POST' }, status: 500, times: some() });
-  if (luck(0.2)) sandbox.faults.add({ match: { method: 'POST' }, status: 429, retryAfterS: 30, times: some() });
-  if (luck(0.2)) {
+  if (happens(0.4)) sandbox.faults.add({ match: { method: 'POST' }, commitThenDrop: true, times: some() });
+  if (happens(0.3)) sandbox.faults.add({ match: { method: 'POST' }, reset: true, times: some() });
+  if (happens(0.3)) sandbox.faults.add({ match: { method: 'POST' }, status: 500, times: some() });
+  if (happens(0.2)) sandbox.faults.add({ match: { method: 'POST' }, status: 429, retryAfterS: 30, times: some() });
+  if (happens(0.2)) {
     const rejection = { status: 409, code: 'character_pending', retryAfterS: Math.ceil(chance() * 90) };
     sandbox.faults.add({ match: { method: 'POST' }, ...rejection, times: 1 });
   }
-  if (luck(0.5)) sandbox.faults.add({ match: { method: 'GET' }, reset: true, times: some() });
-  if (luck(0.3)) sandbox.faults.add({ match: { method: 'GET' }, status: 503, retryAfterS: 20, times: some() });
-  if (luck(0.3)) {
+  if (happens(0.5)) sandbox.faults.add({ match: { method: 'GET' }, reset: true, times: some() });
+  if (happens(0.3)) sandbox.faults.add({ match: { method: 'GET' }, status: 503, retryAfterS: 20, times: some() });
+  if (happens(0.3)) {
     const errorData = { retry_after: Math.ceil(chance() * 120) };
     sandbox.outcomes.next({ status: 'failed', errorCode: 'reference_asset_pending', errorData });
   }
-  if (luck(0.3)) {
+  if (happens(0.3)) {
     sandbox.outcomes.next({ status: 'failed', errorCode: CODES[Math.floor(chance() * CODES.length)] ?? '' });
   }
-  if (luck(0.05)) sandbox.outcomes.next({ status: luck(0.5) ? 'canceled' : 'blocked' });
+  if (happens(0.05)) sandbox.outcomes.next({ status: happens(0.5) ? 'canceled' : 'blocked' });
 }
 
 const RECOVER = { generation_timeout: 2, generation_failed: 1, generation_unavailable: { models: ['svc-video-mini'] } };
@@ -72,7 +88,7 @@ const SEED = 20_261_122;
 
 describe('a durable run', () => {
   it(`pays for one job in each of ${RUNS} runs on an engine that crashes, loses results, and wakes runs for no reason`, async () => {
-    const seen = { completed: 0, failed: 0, replays: 0, steps: 0 };
+    const totals = { completed: 0, failed: 0, replays: 0 };
     for (let seed = SEED; seed < SEED + RUNS; seed++) {
       const chance = seeded(seed);
       const { sandbox, activities } = onSandbox({ seed, jobDurationMs: [0, 20 * MINUTE_MS] });
@@ -91,62 +107,43 @@ describe('a durable run', () => {
       const live = jobs.filter(({ status }) => !['completed', 'failed', 'canceled', 'blocked'].includes(status));
       const charges = sandbox.ledger().entries.filter(({ type }) => type === 'charge').length;
       if (result instanceof RunFailure) {
-        seen.failed += 1;
+        totals.failed += 1;
         expect(charges, why).toBe(0);
         expect(live.length, why).toBe(result.json.name === 'WaitTimeoutError' ? 1 : 0);
       } else {
-        seen.completed += 1;
+        totals.completed += 1;
         expect(charges, why).toBe(1);
         expect(live, why).toEqual([]);
         expect(statusOf(sandbox, result.id), why).toBe('completed');
-        expect(
-          result.tries?.map(({ jobId }) => jobId),
-          why,
-        ).toEqual(jobs.map(({ id }) => id));
+        expect(result.tries, why).toMatchObject(jobs.map(({ id }) => ({ jobId: id })));
       }
       expect(engine.steps().length, why).toBeLessThanOrEqual(80);
-      seen.replays += engine.replays();
-      seen.steps += engine.steps().length;
+      totals.replays += engine.replays();
     }
-    expect(seen.completed).toBeGreaterThan(RUNS / 2);
-    expect(seen.failed).toBeGreaterThan(RUNS / 50);
-    expect(seen.replays).toBeGreaterThan(RUNS);
+    expect(totals.completed).toBeGreaterThan(RUNS / 2);
+    expect(totals.failed).toBeGreaterThan(RUNS / 50);
+    expect(totals.replays).toBeGreaterThan(RUNS);
   }, 300_000);
 
-  /** Creates an engine without faults. If `lost`, no webhook arrives. */
-  const plain = (sandbox: Sandbox, activities: ReturnType<typeof createActivities>, lost = false) =>
-    adversarialEngine(activities, {
-      chance: () => 1,
-      crash: 0,
-      twice: 0,
-      wait: async (jobId, ms) => {
-        if (lost) await sandbox.advance(ms);
-        return lost ? false : webhooks(sandbox, { chance: () => 1, malice: 0 })(jobId, ms);
-      },
-    });
-
   it('of half an hour needs at most 60 steps if every webhook is lost', async () => {
-    const { sandbox, activities } = onSandbox({ jobDurationMs: 30 * MINUTE_MS - 1000 });
-    const engine = plain(sandbox, activities, true);
-    const job = await engine.run((port) => generate(port, { call: 'videos', params: { prompt }, key: 'k' }));
+    const engine = onSandbox({ jobDurationMs: 30 * MINUTE_MS - 1000 }).engineWith({ lost: true });
+    const job = await engine.run((port) => generate(port, VIDEO));
     expect(job).toMatchObject({ status: 'completed', tries: [{ idempotencyKey: 'k', status: 'completed' }] });
     expect(engine.steps().length).toBeLessThanOrEqual(60);
     expect(new Set(engine.steps()).size).toBe(engine.steps().length);
   });
 
   it('polls its job immediately when the webhook arrives', async () => {
-    const { sandbox, activities } = onSandbox({ jobDurationMs: 25 * MINUTE_MS });
-    const engine = plain(sandbox, activities);
-    const job = await engine.run((port) => generate(port, { call: 'videos', params: { prompt }, key: 'k' }));
+    const { sandbox, run } = onSandbox({ jobDurationMs: 25 * MINUTE_MS });
+    expect(await run()).toMatchObject({ status: 'completed' });
     const endedAt = Date.parse(String(sandbox.jobs[0]?.completedAt));
-    expect(job).toMatchObject({ status: 'completed' });
     expect(sandbox.now() - endedAt).toBeLessThanOrEqual(STEP_MS);
   });
 
-  it('has the same steps in every version with the prefix gen1', async () => {
-    const { sandbox, activities } = onSandbox({ jobDurationMs: 15_000 });
+  it('has these steps in every version with the prefix gen1', async () => {
+    const { sandbox, engineWith } = onSandbox({ jobDurationMs: 15_000 });
     sandbox.outcomes.next({ status: 'failed', errorCode: 'reference_asset_pending', errorData: { retry_after: 30 } });
-    const engine = plain(sandbox, activities, true);
+    const engine = engineWith({ lost: true });
     await engine.run((port) => generate(port, { call: 'images', params: { prompt }, key: 'order-17' }));
     // An upgrade replays earlier runs: change these names or their order only with a new prefix.
     expect(engine.steps()).toEqual([
@@ -165,22 +162,18 @@ describe('a durable run', () => {
   });
 
   it('can share a workflow with another run', async () => {
-    const { sandbox, activities } = onSandbox({ jobDurationMs: 15_000 });
-    const engine = plain(sandbox, activities, true);
-    await engine.run(async (port) => {
-      await generate(port, { call: 'images', params: { prompt }, key: 'k-still' });
-      return generate(port, { call: 'videos', params: { prompt }, key: 'k-clip' });
+    const { sandbox, engineWith } = onSandbox({ jobDurationMs: 15_000 });
+    await engineWith({ lost: true }).run(async (port) => {
+      await generate(port, { ...VIDEO, call: 'images', key: 'k-still' });
+      return generate(port, { ...VIDEO, key: 'k-clip' });
     });
     expect(sandbox.jobs.map(({ mediaType }) => mediaType)).toEqual(['image', 'video']);
   });
 
   it("fails with its job's error as JSON", async () => {
-    const { sandbox, activities } = onSandbox({ jobDurationMs: 1000 });
+    const { sandbox, run } = onSandbox({ jobDurationMs: 1000 });
     sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_rejected' });
-    const failure = await plain(sandbox, activities).run((port) =>
-      generate(port, { call: 'videos', params: { prompt }, key: 'k' }),
-    );
-    expect(failure).toMatchObject({
+    expect(await run()).toMatchObject({
       json: {
         name: 'JobFailedError',
         message: expect.stringContaining('generation_rejected'),
@@ -191,45 +184,43 @@ describe('a durable run', () => {
     });
   });
 
-  it("fails with its create's error after one request", async () => {
-    const { sandbox, activities } = onSandbox({ balanceTokens: 0 });
-    const failure = await plain(sandbox, activities).run((port) =>
-      generate(port, { call: 'videos', params: { prompt }, key: 'k' }),
-    );
-    expect(failure).toMatchObject({
-      json: { name: 'InsufficientBalanceError', code: 'insufficient_balance', recovery: 'top_up', idempotencyKey: 'k' },
-    });
-    expect(sandbox.requests).toHaveLength(1);
+  it.each<[string, { balanceTokens?: number }, object, object, number]>([
+    [
+      'the service rejects its create',
+      { balanceTokens: 0 },
+      {},
+      { name: 'InsufficientBalanceError', code: 'insufficient_balance', recovery: 'top_up', idempotencyKey: 'k' },
+      1,
+    ],
+    [
+      'its params are invalid',
+      {},
+      { params: { prompt, duration: 7 } },
+      { name: 'PreflightError', code: 'duration_not_supported' },
+      0,
+    ],
+    [
+      "a recover model doesn't support its params",
+      {},
+      { recover: { generation_failed: { models: ['svc-image-pro'] } } },
+      { name: 'PreflightError', code: 'model_not_found' },
+      0,
+    ],
+  ])('fails if %s', async (_, sandboxOptions, options, json, requests) => {
+    const { sandbox, run } = onSandbox(sandboxOptions);
+    expect(await run(options)).toMatchObject({ json });
+    expect(sandbox.requests).toHaveLength(requests);
   });
 
-  it('fails before any request for invalid params, and at its timeout', async () => {
-    const first = onSandbox();
-    const wrong = { prompt, duration: 7 };
-    const rejected = await plain(first.sandbox, first.activities).run((port) =>
-      generate(port, { call: 'videos', params: wrong, key: 'k' }),
-    );
-    expect(rejected).toMatchObject({ json: { name: 'PreflightError', code: 'duration_not_supported' } });
-    expect(first.sandbox.requests).toEqual([]);
-    const { sandbox, activities } = onSandbox({ jobDurationMs: 60 * MINUTE_MS });
-    const late = await plain(sandbox, activities, true).run((port) =>
-      generate(port, { call: 'videos', params: { prompt }, key: 'k', timeoutMs: MINUTE_MS }),
-    );
-    expect(late).toMatchObject({ json: { name: 'WaitTimeoutError', jobId: sandbox.jobs[0]?.id } });
+  it('fails at its timeout', async () => {
+    const { sandbox, run } = onSandbox({ jobDurationMs: 60 * MINUTE_MS });
+    const failure = await run({ timeoutMs: MINUTE_MS }, { lost: true });
+    expect(failure).toMatchObject({ json: { name: 'WaitTimeoutError', jobId: sandbox.jobs[0]?.id } });
     expect(sandbox.now() - Date.parse(String(sandbox.jobs[0]?.createdAt))).toBeLessThanOrEqual(MINUTE_MS + 1000);
   });
 
-  it("fails before any create if a recover model doesn't support the params", async () => {
-    const { sandbox, activities } = onSandbox();
-    const recover = { generation_failed: { models: ['svc-image-pro'] } };
-    const failure = await plain(sandbox, activities).run((port) =>
-      generate(port, { call: 'videos', params: { prompt }, key: 'k', recover }),
-    );
-    expect(failure).toMatchObject({ json: { name: 'PreflightError', code: 'model_not_found' } });
-    expect(sandbox.requests).toEqual([]);
-  });
-
   it("fails with its job's error if the service rejects the replacement", async () => {
-    const { sandbox, activities } = onSandbox({ jobDurationMs: 1000 });
+    const { sandbox, activities, run } = onSandbox({ jobDurationMs: 1000 });
     sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_failed' });
     const rejection = { status: 402, code: 'insufficient_balance' } as const;
     let creates = 0;
@@ -237,10 +228,7 @@ describe('a durable run', () => {
       if (++creates === 2) sandbox.faults.add({ match: { method: 'POST' }, ...rejection, times: 1 });
       return activities.create(input);
     };
-    const failure = await plain(sandbox, { ...activities, create }).run((port) =>
-      generate(port, { call: 'videos', params: { prompt }, key: 'k', recover: { generation_failed: 1 } }),
-    );
-    expect(failure).toMatchObject({
+    expect(await run({ recover: { generation_failed: 1 } }, { activities: { ...activities, create } })).toMatchObject({
       json: {
         name: 'JobFailedError',
         code: 'generation_failed',
@@ -250,28 +238,26 @@ describe('a durable run', () => {
   });
 
   it('waits for rate limits and Retry-After in the engine, not in an activity', async () => {
-    const { sandbox, client } = onSandbox();
+    const { sandbox, activities } = onSandbox();
     sandbox.faults.add({ match: { method: 'POST' }, status: 429, retryAfterS: 50, times: 1 });
-    const requested: (number | null)[] = [];
-    const activities = createActivities(client);
+    const waits: (number | null)[] = [];
     const engine = adversarialEngine(activities, {
       chance: () => 1,
       crash: 0,
       twice: 0,
       wait: async (jobId, ms) => {
-        requested.push(jobId === null ? ms : null);
+        waits.push(jobId === null ? ms : null);
         await sandbox.advance(ms);
         return false;
       },
     });
-    await engine.run((port) => generate(port, { call: 'videos', params: { prompt }, key: 'k' }));
-    expect(requested[0]).toBe(50_000);
+    await engine.run((port) => generate(port, VIDEO));
+    expect(waits[0]).toBe(50_000);
   });
 
   it('ignores a key in its params', async () => {
-    const { sandbox, activities } = onSandbox({ jobDurationMs: 1000 });
-    const params = { prompt, idempotency_key: 'another' };
-    await plain(sandbox, activities).run((port) => generate(port, { call: 'videos', params, key: 'k' }));
+    const { sandbox, run } = onSandbox({ jobDurationMs: 1000 });
+    await run({ params: { prompt, idempotency_key: 'another' } });
     const [create] = sandbox.requests;
     expect(create?.headers['idempotency-key']).toBe('k');
     expect(create?.body).not.toContain('another');
@@ -296,10 +282,10 @@ describe('a durable run', () => {
     [undefined, 'generate: call is missing. Pass '],
     [null, 'generate: options must be an object'],
   ])('fails permanently with engine.fail for %o', async (options, message) => {
-    const { sandbox, activities } = onSandbox();
-    const run = plain(sandbox, activities, true).run((port) => generate(port, options as never));
-    expect(await run).toBeInstanceOf(RunFailure);
-    expect(await run).toMatchObject({ message: expect.stringContaining(message), json: { name: 'GenError' } });
+    const { sandbox, engineWith } = onSandbox();
+    const failure = await engineWith().run((port) => generate(port, options as never));
+    expect(failure).toBeInstanceOf(RunFailure);
+    expect(failure).toMatchObject({ message: expect.stringContaining(message), json: { name: 'GenError' } });
     expect(sandbox.requests).toEqual([]);
   });
 });
@@ -307,7 +293,7 @@ describe('a durable run', () => {
 describe('an activity', () => {
   it('returns JSON, even for an error, and can be repeated', async () => {
     const { sandbox, activities } = onSandbox();
-    const input = { call: 'videos', params: { prompt }, key: 'k', model: null };
+    const input = { ...VIDEO, model: null };
     const first = await activities.create(input);
     expect(first).toEqual(JSON.parse(JSON.stringify(first)));
     expect(await activities.create(input)).toEqual(first);
@@ -316,7 +302,7 @@ describe('an activity', () => {
     expect(await activities.create(input)).toMatchObject({ type: 'failed', failure: { kind: 'lost' } });
   });
 
-  it('rejects, naming its missing input', async () => {
+  it('rejects with the names of its missing inputs', async () => {
     const { activities } = onSandbox();
     await expect(activities.read({})).rejects.toThrow('An activity needs jobId.');
     await expect(activities.create('x')).rejects.toThrow('An activity needs call, params, key.');
@@ -330,7 +316,7 @@ describe('an activity', () => {
         throw new RunFailure(json);
       },
     };
-    const failure = generate(engine, { call: 'videos', params: { prompt }, key: 'k' });
+    const failure = generate(engine, VIDEO);
     await expect(failure).rejects.toBeInstanceOf(RunFailure);
     await expect(failure).rejects.toThrow('call() did not return the result of the activity.');
   });

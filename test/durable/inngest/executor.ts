@@ -19,7 +19,7 @@ interface SentEvent {
 }
 
 /** A function's outcome. */
-export interface Ended {
+export interface Outcome {
   readonly status: number;
   readonly body: unknown;
   /** The IDs of its steps, in order. */
@@ -51,20 +51,20 @@ export async function startExecutor() {
 
   function waitForEvent({ name, opts }: Op): Promise<SentEvent | null> {
     return new Promise((resolve) => {
-      const end = (event: SentEvent | null) => {
+      const settle = (event: SentEvent | null) => {
         clearTimeout(timer);
         listeners.delete(listener);
         resolve(event);
       };
       const listener = (event: SentEvent) => {
-        if (event.name === name && isMet(opts?.if ?? '', event)) end(event);
+        if (event.name === name && isMet(opts?.if ?? '', event)) settle(event);
       };
-      const timer = setTimeout(() => end(null), milliseconds(opts?.timeout ?? ''));
+      const timer = setTimeout(() => settle(null), milliseconds(opts?.timeout ?? ''));
       listeners.add(listener);
     });
   }
 
-  async function doOp(op: Op): Promise<unknown> {
+  async function perform(op: Op): Promise<unknown> {
     if (op.op === 'StepRun') return op.data;
     if (op.op === 'Sleep') return pause(milliseconds(op.name)).then(() => null);
     if (op.op === 'WaitForEvent') return waitForEvent(op);
@@ -75,38 +75,30 @@ export async function startExecutor() {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     close: () => server.close(),
     /** Runs a handler's function to its end. */
-    async run(handler: string, data: object): Promise<Ended> {
+    async run(handler: string, data: object): Promise<Outcome> {
       const event = { id: crypto.randomUUID(), name: 'videos/requested', data, ts: Date.now() };
       const steps: Record<string, unknown> = {};
       const run_id = crypto.randomUUID();
       for (let attempt = 0; ; ) {
-        const ctx = {
-          run_id,
-          attempt,
-          disable_immediate_execution: false,
-          use_api: false,
-          stack: { stack: [], current: 0 },
-        };
+        const stack = { stack: [], current: 0 };
+        const ctx = { run_id, attempt, disable_immediate_execution: false, use_api: false, stack };
         const body = JSON.stringify({ version: 2, ctx, event, events: [event], steps, use_api: false });
         const headers = { 'content-type': 'application/json', 'x-inngest-server-kind': 'dev' };
-        const response = await fetch(`${handler}?fnId=videos-video&stepId=step`, {
-          method: 'POST',
-          headers,
-          body,
-        }).catch(() => undefined);
+        const url = `${handler}?fnId=videos-video&stepId=step`;
+        const response = await fetch(url, { method: 'POST', headers, body }).catch(() => undefined);
         if (response === undefined) {
           // The process has crashed, so retry its step.
           await pause(500);
           continue;
         }
-        const text: unknown = await response.json();
+        const result: unknown = await response.json();
         if (response.status === 206) {
-          for (const op of text as Op[]) steps[op.id] = { type: 'data', data: await doOp(op) };
+          for (const op of result as Op[]) steps[op.id] = { type: 'data', data: await perform(op) };
           attempt = 0;
           continue;
         }
         const isFinal = response.ok || response.headers.get('x-inngest-no-retry') === 'true';
-        if (isFinal || ++attempt > 3) return { status: response.status, body: text, steps: Object.keys(steps) };
+        if (isFinal || ++attempt > 3) return { status: response.status, body: result, steps: Object.keys(steps) };
       }
     },
   };

@@ -1,5 +1,6 @@
 // Builds a project as Vercel's integrations do: the workflow's and the steps' bundles, and the routes in client form.
 // Run in the project's folder, with the packages of this one.
+import { readFile } from 'node:fs/promises';
 import { workflowTransformPlugin } from '@workflow/rollup';
 import { buildWorkflowTests } from '@workflow/vitest';
 import { build } from 'esbuild';
@@ -10,10 +11,9 @@ const client = {
   name: 'client form',
   setup(setup) {
     setup.onLoad({ filter: /vercel-[a-z]+\.ts$/ }, async ({ path }) => {
-      const { readFile } = await import('node:fs/promises');
       const code = await readFile(path, 'utf8');
-      const made = await transform(code, path);
-      return { contents: made?.code ?? code, loader: made ? 'js' : 'ts' };
+      const transformed = await transform(code, path);
+      return { contents: transformed?.code ?? code, loader: transformed ? 'js' : 'ts' };
     });
   },
 };

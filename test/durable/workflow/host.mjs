@@ -20,15 +20,15 @@ createServer(async (request, response) => {
     for await (const chunk of request) chunks.push(chunk);
     const url = new URL(request.url, process.env.ORIGIN);
     if (request.method === 'GET') {
-      const end = await getRun(url.searchParams.get('run')).returnValue;
-      response.writeHead(200).end(JSON.stringify(end));
+      const result = await getRun(url.searchParams.get('run')).returnValue;
+      response.writeHead(200).end(JSON.stringify(result));
       return;
     }
     const route = url.pathname === '/hook' ? receiveWebhook : startVideo;
-    const answer = await route(
+    const routed = await route(
       new Request(url, { method: 'POST', headers: request.headers, body: Buffer.concat(chunks) }),
     );
-    response.writeHead(answer.status).end(await answer.text());
+    response.writeHead(routed.status).end(await routed.text());
   } catch (error) {
     response.writeHead(400).end(JSON.stringify({ message: String(error?.cause ?? error) }));
   }

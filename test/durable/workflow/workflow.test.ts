@@ -52,7 +52,7 @@ else
       };
     },
     ({ service, engine }) => {
-      it('creates one job if it is started twice with one key, where the second run polls without a hook', async () => {
+      it('creates one job if it starts twice with one key, and the second run polls without a hook', async () => {
         const runs = [await engine().start('order-4', 'run four'), await engine().start('order-4', 'run four')];
         const [first, second] = await Promise.all(runs.map((ended) => ended()));
         expect(first).toMatchObject({ status: 'completed' });

@@ -11,8 +11,8 @@ const server = createServer(async (request, response) => {
   for await (const chunk of request) chunks.push(chunk);
   const url = `http://127.0.0.1:${PORT}${request.url}`;
   const token = decodeURIComponent(new URL(url).pathname.split('/').at(-1) ?? '');
-  const answer = await resumeWebhook(token, new Request(url, { method: 'POST', body: Buffer.concat(chunks) }));
-  response.writeHead(answer.status).end();
+  const resumed = await resumeWebhook(token, new Request(url, { method: 'POST', body: Buffer.concat(chunks) }));
+  response.writeHead(resumed.status).end();
 });
 
 beforeAll(() => new Promise<void>((resolve) => server.listen(Number(PORT), '127.0.0.1', resolve)));
