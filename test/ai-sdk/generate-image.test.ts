@@ -1,12 +1,16 @@
 import { APICallError } from '@ai-sdk/provider';
 import { createProviderRegistry, generateImage, wrapImageModel } from 'ai';
 import { GenClient, JobFailedError, PreflightError } from 'gen-client';
-import { createGen } from 'gen-client/ai-sdk';
+import { createGen, type GenProvider } from 'gen-client/ai-sdk';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { createsOf, providerOnSandbox, QUICK } from './provider-setup.js';
 
 const PNG = [0x89, 0x50, 0x4e, 0x47];
 const prompt = 'a fox at dawn';
+
+/** Generates an image with the fast model. */
+const generate = (gen: GenProvider, settings: Partial<Parameters<typeof generateImage>[0]> = {}) =>
+  generateImage({ model: gen.image('svc-image-fast'), prompt, providerOptions: QUICK, ...settings });
 
 afterEach(() => {
   vi.useRealTimers();
@@ -15,11 +19,7 @@ afterEach(() => {
 describe('generateImage', () => {
   it('returns the file, with its job and cost in the metadata', async () => {
     const { gen, sandbox } = providerOnSandbox();
-    const { image, images, providerMetadata } = await generateImage({
-      model: gen.image('svc-image-pro'),
-      prompt,
-      providerOptions: QUICK,
-    });
+    const { image, images, providerMetadata } = await generate(gen);
     expect([...image.uint8Array.slice(0, 4)]).toEqual(PNG);
     expect(image.mediaType).toBe('image/png');
     expect(images).toHaveLength(1);
@@ -31,10 +31,9 @@ describe('generateImage', () => {
 
   it('creates one job per image with a key, and reuses them', async () => {
     const { gen, sandbox } = providerOnSandbox();
-    const model = gen.image('svc-image-fast');
     const headers = { 'Idempotency-Key': 'order-17' };
     for (let time = 0; time < 2; time++) {
-      await generateImage({ model, prompt, n: 3, headers, providerOptions: QUICK });
+      await generate(gen, { n: 3, headers });
       expect(sandbox.jobs).toHaveLength(3);
     }
   });
@@ -63,19 +62,13 @@ describe('generateImage', () => {
         },
       },
     });
-    const { images } = await generateImage({ model, prompt, providerOptions: QUICK });
+    const { images } = await generate(gen, { model });
     expect(calls).toBe(2);
     expect(images).toHaveLength(1);
     expect(sandbox.jobs).toHaveLength(1);
     // A repeated part of a split call reuses its own job.
     calls = 0;
-    const { providerMetadata } = await generateImage({
-      model,
-      prompt,
-      n: 2,
-      maxImagesPerCall: 1,
-      providerOptions: QUICK,
-    });
+    const { providerMetadata } = await generate(gen, { model, n: 2, maxImagesPerCall: 1 });
     const jobs = providerMetadata.gen?.images as { jobId: string }[];
     if (how === 'unchanged')
       expect([new Set(jobs.map(({ jobId }) => jobId)).size, sandbox.jobs.length]).toEqual([2, 3]);
@@ -83,51 +76,41 @@ describe('generateImage', () => {
 
   it("maps size and aspect ratio to one of the model's ratios, and warns about unsupported settings", async () => {
     const { gen, sandbox } = providerOnSandbox();
-    const ask = (settings: object) =>
-      generateImage({ model: gen.image('svc-image-pro'), prompt, providerOptions: QUICK, ...settings });
-    const sized = await ask({ size: '1920x1088' });
-    const rated = await ask({ aspectRatio: '21:9', size: '512x512', seed: 7 });
-    const odd = await ask({ size: '1000x333' });
+    const model = gen.image('svc-image-pro');
+    const bySize = await generate(gen, { model, size: '1920x1088' });
+    const byRatio = await generate(gen, { model, aspectRatio: '21:9', size: '512x512', seed: 7 });
+    const unsupported = await generate(gen, { model, size: '1000x333' });
     expect(createsOf(sandbox, '/v1/images').map((body) => body.ratio)).toEqual(['16:9', '21:9', undefined]);
-    expect(sized.warnings).toEqual([expect.objectContaining({ type: 'compatibility', feature: 'size' })]);
-    expect(rated.warnings.map((warning) => 'feature' in warning && warning.feature)).toEqual(['seed', 'size']);
-    expect(odd.warnings).toEqual([expect.objectContaining({ type: 'unsupported', feature: 'size' })]);
+    expect(bySize.warnings).toEqual([expect.objectContaining({ type: 'compatibility', feature: 'size' })]);
+    expect(byRatio.warnings.map((warning) => 'feature' in warning && warning.feature)).toEqual(['seed', 'size']);
+    expect(unsupported.warnings).toEqual([expect.objectContaining({ type: 'unsupported', feature: 'size' })]);
   });
 
   it("uploads the prompt's images, and passes URLs unchanged", async () => {
     const { gen, sandbox, client } = providerOnSandbox();
-    const { image } = await generateImage({ model: gen.image('svc-image-fast'), prompt, providerOptions: QUICK });
-    await generateImage({
-      model: gen.image('svc-image-fast'),
-      prompt: { text: 'the same fox, older', images: [image.uint8Array, 'https://example.com/fox.png'] },
-      providerOptions: QUICK,
-    });
+    const { image } = await generate(gen);
+    const images = [image.uint8Array, 'https://example.com/fox.png'];
+    await generate(gen, { prompt: { text: 'the same fox, older', images } });
     const body = createsOf(sandbox, '/v1/images')[1];
     expect(body?.reference_image_urls).toEqual(['https://example.com/fox.png']);
     const [uploadId] = (body?.reference_upload_ids ?? []) as string[];
     await expect(client.uploads.delete(uploadId ?? '')).resolves.toBeDefined();
   });
 
-  it('throws typed errors unchanged', async () => {
+  it('throws the typed errors of the client', async () => {
     const { gen, sandbox } = providerOnSandbox();
-    const model = gen.image('svc-image-fast');
     sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_rejected' });
-    const failed = await generateImage({ model, prompt, providerOptions: QUICK }).catch((error: unknown) => error);
+    const failed = await generate(gen).catch((error: unknown) => error);
     expect(failed).toBeInstanceOf(JobFailedError);
     expect(failed).toMatchObject({ code: 'generation_rejected', recovery: 'change_request' });
-    await expect(generateImage({ model, prompt, aspectRatio: '21:9' })).rejects.toBeInstanceOf(PreflightError);
+    await expect(generate(gen, { aspectRatio: '21:9' })).rejects.toBeInstanceOf(PreflightError);
     expect(sandbox.jobs).toHaveLength(1);
   });
 
   it('returns the paid images with a warning if another one failed', async () => {
     const { gen, sandbox } = providerOnSandbox();
     sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_failed' });
-    const { images, warnings } = await generateImage({
-      model: gen.image('svc-image-fast'),
-      prompt,
-      n: 3,
-      providerOptions: QUICK,
-    });
+    const { images, warnings } = await generate(gen, { n: 3 });
     expect(images).toHaveLength(2);
     expect(warnings).toEqual([expect.objectContaining({ message: expect.stringContaining('generation_failed') })]);
   });
@@ -135,12 +118,7 @@ describe('generateImage', () => {
   it("rejects with an abort's reason, and the job continues", async () => {
     const { gen, sandbox } = providerOnSandbox({ jobDurationMs: 60_000 });
     const controller = new AbortController();
-    const requested = generateImage({
-      model: gen.image('svc-image-fast'),
-      prompt,
-      abortSignal: controller.signal,
-      providerOptions: QUICK,
-    });
+    const requested = generate(gen, { abortSignal: controller.signal });
     await expect.poll(() => sandbox.jobs.length).toBe(1);
     const reason = new Error('the user left');
     controller.abort(reason);
@@ -156,8 +134,7 @@ describe('generateImage', () => {
 
   it('reports a missing client option in the call, not at import', async () => {
     const lazy = createGen({ apiKey: 'k' });
-    const requested = generateImage({ model: lazy.image('svc-image-fast'), prompt });
-    await expect(requested).rejects.toThrow(/baseUrl/);
+    await expect(generate(lazy)).rejects.toThrow(/baseUrl/);
     await expect(new GenClient({ apiKey: 'k' }).jobs.get('job_1')).rejects.toThrow(/baseUrl/);
     expect(() => lazy.languageModel('svc-image-fast')).toThrow(/No such languageModel/);
   });

@@ -4,14 +4,17 @@ import {
   experimental_startVideo as startVideo,
 } from 'ai';
 import { JobFailedError } from 'gen-client';
-import { createGen } from 'gen-client/ai-sdk';
+import { createGen, type GenProvider } from 'gen-client/ai-sdk';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { advanceUntil } from '../support/advance-until.js';
+import { deferred } from '../support/deferred.js';
 import { createsOf, providerOnSandbox, QUICK } from './provider-setup.js';
 
 const prompt = 'a fox runs through snow';
-const FTYP = 'ftyp';
-const boxOf = (bytes: Uint8Array) => new TextDecoder().decode(bytes.slice(4, 8));
+
+/** Generates a video with the fast model. */
+const generate = (gen: GenProvider, settings: Partial<Parameters<typeof generateVideo>[0]> = {}) =>
+  generateVideo({ model: gen.video('svc-video-fast'), prompt, providerOptions: QUICK, ...settings });
 
 afterEach(() => {
   vi.useRealTimers();
@@ -20,13 +23,8 @@ afterEach(() => {
 describe('experimental_generateVideo', () => {
   it('returns the MP4, with its job and cost in the metadata', async () => {
     const { gen, sandbox } = providerOnSandbox();
-    const { video, providerMetadata } = await generateVideo({
-      model: gen.video('svc-video-pro'),
-      prompt,
-      duration: 4,
-      providerOptions: QUICK,
-    });
-    expect(boxOf(video.uint8Array)).toBe(FTYP);
+    const { video, providerMetadata } = await generate(gen, { duration: 4 });
+    expect(new TextDecoder().decode(video.uint8Array.slice(4, 8))).toBe('ftyp');
     expect(video.mediaType).toBe('video/mp4');
     expect(providerMetadata.gen?.videos).toEqual([
       expect.objectContaining({ jobId: sandbox.jobs[0]?.id, status: 'completed' }),
@@ -35,15 +33,9 @@ describe('experimental_generateVideo', () => {
 
   it("works with the core's webhook wait", async () => {
     const { gen, sandbox } = providerOnSandbox();
-    let arrive: (value: { headers: Record<string, string>; body: string }) => void = () => undefined;
-    const received = new Promise<{ headers: Record<string, string>; body: string }>((resolve) => {
-      arrive = resolve;
-    });
-    const requested = generateVideo({
-      model: gen.video('svc-video-fast'),
-      prompt,
-      webhook: async () => ({ url: 'https://example.com/hook', received }),
-    });
+    const { promise: received, resolve: arrive } = deferred<{ headers: Record<string, string>; body: string }>();
+    const webhook = async () => ({ url: 'https://example.com/hook', received });
+    const requested = generate(gen, { webhook });
     await expect.poll(() => sandbox.jobs.length).toBe(1);
     arrive({ headers: {}, body: '{}' });
     const { videos } = await requested;
@@ -55,22 +47,14 @@ describe('experimental_generateVideo', () => {
     vi.useFakeTimers();
     const { gen, sandbox } = providerOnSandbox();
     sandbox.faults.add({ match: { method: 'POST', path: '/v1/videos' }, commitThenDrop: true, times: 3 });
-    await advanceUntil(generateVideo({ model: gen.video('svc-video-fast'), prompt, poll: { intervalMs: 10 } }));
+    await advanceUntil(generate(gen, { poll: { intervalMs: 10 } }));
     expect(sandbox.jobs).toHaveLength(1);
   });
 
   it('maps resolution, ratio, and audio, and warns about unsupported settings', async () => {
     const { gen, sandbox } = providerOnSandbox();
-    const { warnings } = await generateVideo({
-      model: gen.video('svc-video-pro'),
-      prompt,
-      resolution: '1920x1080',
-      duration: 5,
-      fps: 24,
-      seed: 3,
-      generateAudio: true,
-      providerOptions: QUICK,
-    });
+    const settings = { resolution: '1920x1080', duration: 5, fps: 24, seed: 3, generateAudio: true } as const;
+    const { warnings } = await generate(gen, { model: gen.video('svc-video-pro'), ...settings });
     expect(createsOf(sandbox, '/v1/videos')[0]).toMatchObject({
       resolution: '1080p',
       aspect_ratio: '16:9',
@@ -85,43 +69,28 @@ describe('experimental_generateVideo', () => {
     const { gen, sandbox, client } = providerOnSandbox();
     const job = await client.images.createAndWait({ prompt: 'a fox' }, { pollIntervalMs: 5 });
     const png = new Uint8Array(await (await client.jobs.output(job)).arrayBuffer());
-    const model = gen.video('svc-video-fast');
-    await generateVideo({ model, prompt: { text: prompt, image: png }, providerOptions: QUICK });
-    await generateVideo({
-      model,
-      prompt,
+    await generate(gen, { prompt: { text: prompt, image: png } });
+    await generate(gen, {
       frameImages: [
         { image: png, frameType: 'first_frame' },
         { image: png, frameType: 'last_frame' },
       ],
-      providerOptions: QUICK,
     });
-    await generateVideo({
-      model,
-      prompt,
-      inputReferences: [png, { data: 'https://example.com/a.mp4', mediaType: 'video/mp4' }],
-      providerOptions: QUICK,
-    });
-    const [animated, framed, referenced] = createsOf(sandbox, '/v1/videos');
-    expect(animated).toMatchObject({ first_frame_upload_id: expect.any(String) });
-    expect(framed).toMatchObject({
-      first_frame_upload_id: expect.any(String),
-      last_frame_upload_id: expect.any(String),
-    });
-    expect(referenced).toMatchObject({
-      reference_image_upload_ids: [expect.any(String)],
-      reference_video_urls: ['https://example.com/a.mp4'],
-    });
+    const video = { data: 'https://example.com/a.mp4', mediaType: 'video/mp4' };
+    await generate(gen, { inputReferences: [png, video] });
+    const id = expect.any(String);
+    expect(createsOf(sandbox, '/v1/videos')).toMatchObject([
+      { first_frame_upload_id: id },
+      { first_frame_upload_id: id, last_frame_upload_id: id },
+      { reference_image_upload_ids: [id], reference_video_urls: [video.data] },
+    ]);
   });
 
   it('throws the typed error of a failed job, polled or not', async () => {
     const { gen, sandbox } = providerOnSandbox();
-    const model = gen.video('svc-video-fast');
-    for (const how of [{}, { poll: { intervalMs: 5 } }]) {
+    for (const wait of [{}, { poll: { intervalMs: 5 } }]) {
       sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_unavailable' });
-      const failure = await generateVideo({ model, prompt, providerOptions: QUICK, ...how }).catch(
-        (error: unknown) => error,
-      );
+      const failure = await generate(gen, wait).catch((error: unknown) => error);
       expect(failure).toBeInstanceOf(JobFailedError);
       expect(failure).toMatchObject({ code: 'generation_unavailable' });
     }

@@ -8,69 +8,69 @@ const prompt = 'a fox runs through snow';
 const KEY_IN_HEADERS = { headers: { 'Idempotency-Key': 'order-19' }, providerOptions: QUICK };
 const KEY_IN_OPTIONS = { providerOptions: { gen: { ...QUICK.gen, idempotencyKey: 'order-19' } } };
 
+const KEYS = [
+  ['headers', KEY_IN_HEADERS],
+  ['providerOptions', KEY_IN_OPTIONS],
+] as const;
+
+/** Creates the webhooks of one call. */
 function webhooks() {
-  let opened = 0;
+  let created = 0;
   return {
     async webhook() {
       // The webhook of a call's second part arrives later than the first.
-      const part = opened++ % 2;
+      const part = created++ % 2;
       for (let turn = 0; turn < part * 20; turn++) await new Promise((resolve) => setImmediate(resolve));
       return { url: `https://example.com/hook/${part}`, received: Promise.resolve({ headers: {}, body: '{}' }) };
     },
   };
 }
 
-const WAYS: readonly (readonly [string, () => object])[] = [
+const WAITS: readonly (readonly [string, () => object])[] = [
   ["the SDK's own wait", () => ({})],
   ['poll', () => ({ poll: { intervalMs: 5 } })],
   ['a webhook', webhooks],
 ];
 
-describe.each(WAYS)('with %s', (_way, how) => {
-  const ask = (gen: GenProvider, key: object, more: object = {}) =>
-    generateVideo({ model: gen.video('svc-video-fast'), prompt, n: 2, ...key, ...how(), ...more });
+describe.each(WAITS)('with %s', (_, wait) => {
+  const generate = (gen: GenProvider, key: object, more: object = {}) =>
+    generateVideo({ model: gen.video('svc-video-fast'), prompt, n: 2, ...key, ...wait(), ...more });
 
-  it.each([
-    ['headers', KEY_IN_HEADERS],
-    ['providerOptions', KEY_IN_OPTIONS],
-  ])('creates two jobs for two videos, and reuses them (key in %s)', async (_in, key) => {
+  it.each(KEYS)('creates two jobs for two videos, and reuses them (key in %s)', async (_, key) => {
     const { gen, sandbox } = providerOnSandbox();
-    const { videos, providerMetadata } = await ask(gen, key);
+    const { videos, providerMetadata } = await generate(gen, key);
     expect(videos).toHaveLength(2);
     const jobs = (providerMetadata.gen?.videos ?? []) as { jobId: string }[];
     expect(new Set(jobs.map(({ jobId }) => jobId))).toEqual(new Set(sandbox.jobs.map(({ id }) => id)));
     expect(sandbox.jobs).toHaveLength(2);
-    await ask(gen, key);
+    await generate(gen, key);
     expect(sandbox.jobs).toHaveLength(2);
   });
 
-  it.each([
-    ['headers', KEY_IN_HEADERS],
-    ['providerOptions', KEY_IN_OPTIONS],
-  ])('rejects a call that the core splits before anything is paid (key in %s)', async (_in, key) => {
+  it.each(KEYS)('rejects a call that the core splits before anything is paid (key in %s)', async (_, key) => {
     const { gen, sandbox } = providerOnSandbox();
-    const error = await ask(gen, key, { maxVideosPerCall: 1 }).catch((thrown: unknown) => thrown);
+    const error = await generate(gen, key, { maxVideosPerCall: 1 }).catch((thrown: unknown) => thrown);
     expect(error).toMatchObject({ name: 'PreflightError', code: 'idempotency_key_reused' });
     expect(String(error)).toContain('Leave out maxVideosPerCall');
     expect(sandbox.requests).toEqual([]);
     // The corrected call creates both.
-    expect((await ask(gen, key)).videos).toHaveLength(2);
+    expect((await generate(gen, key)).videos).toHaveLength(2);
     expect(sandbox.jobs).toHaveLength(2);
   });
 
   it('creates different videos for a call that the core splits without a key', async () => {
     const { gen, sandbox } = providerOnSandbox();
-    const { videos } = await ask(gen, { providerOptions: QUICK }, { maxVideosPerCall: 1 });
+    const { videos } = await generate(gen, { providerOptions: QUICK }, { maxVideosPerCall: 1 });
     expect(videos).toHaveLength(2);
     expect(sandbox.jobs).toHaveLength(2);
   });
 
   it('creates one job for a request repeated while its job runs', async () => {
     const { gen, sandbox } = providerOnSandbox({ jobDurationMs: 100 });
-    const ask = () => generateVideo({ model: gen.video('svc-video-fast'), prompt, ...KEY_IN_HEADERS, ...how() });
-    const first = ask();
+    const request = () => generateVideo({ model: gen.video('svc-video-fast'), prompt, ...KEY_IN_HEADERS, ...wait() });
+    const first = request();
     await new Promise((resolve) => setTimeout(resolve, 5));
-    await Promise.all([first, ask()]);
+    await Promise.all([first, request()]);
     expect(sandbox.jobs).toHaveLength(1);
   });
 });

@@ -6,13 +6,14 @@ import {
   experimental_startVideo as startVideo,
 } from 'ai';
 import { AuthenticationError, DownloadError, GenClient, WaitTimeoutError } from 'gen-client';
-import { createGen } from 'gen-client/ai-sdk';
+import { createGen, type GenProvider } from 'gen-client/ai-sdk';
 import { createSandbox, type SandboxOptions } from 'gen-client/sandbox';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { advanceUntil } from '../support/advance-until.js';
 import { providerOnSandbox, QUICK } from './provider-setup.js';
 
 const prompt = 'a fox at dawn';
+const providerOptions = QUICK;
 const OUTPUT = /\/output$/;
 const KEYED = { gen: { ...QUICK.gen, idempotencyKey: 'order-17' } };
 
@@ -51,33 +52,30 @@ describe('a download', () => {
   it.each([
     [
       'generateImage',
-      (gen: ReturnType<typeof createGen>) =>
-        generateImage({ model: gen.image('svc-image-fast'), prompt, providerOptions: QUICK }),
+      (gen: GenProvider) => generateImage({ model: gen.image('svc-image-fast'), prompt, providerOptions }),
     ],
     [
       'generateVideo',
-      (gen: ReturnType<typeof createGen>) =>
-        generateVideo({ model: gen.video('svc-video-fast'), prompt, providerOptions: QUICK }),
+      (gen: GenProvider) => generateVideo({ model: gen.video('svc-video-fast'), prompt, providerOptions }),
     ],
     [
       'generateVideo with poll',
-      (gen: ReturnType<typeof createGen>) =>
-        generateVideo({ model: gen.video('svc-video-fast'), prompt, poll: { intervalMs: 1 } }),
+      (gen: GenProvider) => generateVideo({ model: gen.video('svc-video-fast'), prompt, poll: { intervalMs: 1 } }),
     ],
-  ])('continues after an interruption (%s)', async (_name, ask) => {
+  ])('continues after an interruption (%s)', async (_, generate) => {
     const { gen, sandbox } = interruptedProvider(1);
-    await ask(gen);
+    await generate(gen);
     expect(sandbox.jobs).toHaveLength(1);
     expect(sandbox.requests.filter(({ headers }) => headers.range === 'bytes=100-')).not.toHaveLength(0);
   });
 
   it.each([{}, { poll: { intervalMs: 1 } }])(
     'rejects with a DownloadError with the job and key if it is always interrupted (%o)',
-    async (how) => {
+    async (wait) => {
       vi.useFakeTimers();
       const { gen, sandbox } = interruptedProvider(1_000, { bytes: 0 });
       sandbox.faults.add({ match: { method: 'HEAD', path: OUTPUT }, status: 500 });
-      const requested = generateVideo({ model: gen.video('svc-video-fast'), prompt, providerOptions: KEYED, ...how });
+      const requested = generateVideo({ model: gen.video('svc-video-fast'), prompt, providerOptions: KEYED, ...wait });
       const error = await advanceUntil(requested).catch((thrown: unknown) => thrown);
       const [job] = sandbox.jobs;
       expect(error).toBeInstanceOf(DownloadError);
@@ -86,7 +84,7 @@ describe('a download', () => {
     },
   );
 
-  it('causes a warning with the job and key, and a metadata entry, if only it fails', async () => {
+  it('that fails among others causes a warning and a metadata entry, with its job and key', async () => {
     const { gen, sandbox } = providerOnSandbox({ jobDurationMs: 0 });
     sandbox.faults.add({ match: { method: 'GET', path: OUTPUT }, status: 410, code: 'gone', times: 1 });
     const model = gen.image('svc-image-fast');
@@ -120,16 +118,12 @@ describe('a download', () => {
 });
 
 describe('a wait', () => {
-  it('that alone times out leaves a metadata entry of the running job', async () => {
+  it('that times out among others leaves a metadata entry of its running job', async () => {
     const { gen, sandbox } = providerOnSandbox({ jobDurationMs: 0 });
     sandbox.outcomes.next({ status: 'completed', durationMs: 600_000 });
     const options = { gen: { ...QUICK.gen, timeoutMs: 200 } };
-    const { images, providerMetadata } = await generateImage({
-      model: gen.image('svc-image-fast'),
-      prompt,
-      n: 2,
-      providerOptions: options,
-    });
+    const model = gen.image('svc-image-fast');
+    const { images, providerMetadata } = await generateImage({ model, prompt, n: 2, providerOptions: options });
     expect(images).toHaveLength(1);
     const running = sandbox.jobs.find(({ status }) => status !== 'completed');
     expect(providerMetadata.gen?.images).toEqual([
@@ -178,15 +172,13 @@ describe("a call's files", () => {
   it("are deleted after the job only with cleanup: 'after-job'", async () => {
     const { gen, sandbox } = providerOnSandbox({ jobDurationMs: 0 });
     const model = gen.image('svc-image-fast');
-    const ask = (options: object) =>
-      generateImage({
-        model,
-        prompt: { text: prompt, images: [image] },
-        providerOptions: { gen: { ...QUICK.gen, ...options } },
-      });
-    await ask({});
+    const generate = (options: object) => {
+      const providerOptions = { gen: { ...QUICK.gen, ...options } };
+      return generateImage({ model, prompt: { text: prompt, images: [image] }, providerOptions });
+    };
+    await generate({});
     expect(deletes(sandbox)).toHaveLength(0);
-    await ask({ cleanup: 'after-job' });
+    await generate({ cleanup: 'after-job' });
     expect(deletes(sandbox)).toHaveLength(1);
   });
 });
