@@ -2,7 +2,7 @@
 import { generateText, isStepCount } from 'ai';
 import { MockLanguageModelV4 } from 'ai/test';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { serveApps } from './service.js';
+import { serveApps, stopServing } from './service.js';
 
 let sandbox = serveApps();
 
@@ -11,23 +11,22 @@ beforeEach(() => {
 });
 afterEach(() => {
   vi.resetModules();
-  vi.unstubAllEnvs();
-  vi.unstubAllGlobals();
+  stopServing();
 });
 
 const FOX = { prompt: 'a fox at dawn', duration: 5 };
 const TOKENS = { total: 1, noCache: 1, cacheRead: 0, cacheWrite: 0, text: 1, reasoning: 0 };
-type Ask = readonly [toolName: string, args: object];
+type ToolCall = readonly [toolName: string, args: object];
 
 /** Returns the tools' results for a model that makes these calls in order. */
-async function runTools(userId: string, chatId: string, asks: readonly Ask[]): Promise<unknown[]> {
+async function runTools(userId: string, chatId: string, calls: readonly ToolCall[]): Promise<unknown[]> {
   const { videoTools } = await import('../../examples/apps/ai-tools.js');
-  let at = 0;
+  let made = 0;
   const model = new MockLanguageModelV4({
     doGenerate: async () => {
-      const [toolName = '', args] = asks[at++] ?? [];
+      const [toolName = '', args] = calls[made++] ?? [];
       return {
-        content: [{ type: 'tool-call', toolCallId: `call-${at}`, toolName, input: JSON.stringify(args) }],
+        content: [{ type: 'tool-call', toolCallId: `call-${made}`, toolName, input: JSON.stringify(args) }],
         finishReason: { unified: 'tool-calls', raw: undefined },
         usage: { inputTokens: TOKENS, outputTokens: TOKENS },
         warnings: [],
@@ -35,7 +34,7 @@ async function runTools(userId: string, chatId: string, asks: readonly Ask[]): P
     },
   });
   const tools = videoTools(userId, chatId);
-  const { steps } = await generateText({ model, tools, prompt: 'make it', stopWhen: isStepCount(asks.length) });
+  const { steps } = await generateText({ model, tools, prompt: 'make it', stopWhen: isStepCount(calls.length) });
   return steps.flatMap(({ content }) =>
     content.flatMap((part) => {
       if (part.type === 'tool-result') return [part.output];
@@ -44,15 +43,15 @@ async function runTools(userId: string, chatId: string, asks: readonly Ask[]): P
   );
 }
 
-test('a model that requests a video three times pays once, and learns that it exists', async () => {
-  const [made] = (await runTools('ann', 'chat-1', [['makeVideo', FOX]])) as [{ readonly id: string }];
-  expect(made.id).toBe(sandbox.jobs[0]?.id);
+test('a model that requests a video three times pays once, and gets its ID each time', async () => {
+  const [{ id }] = (await runTools('ann', 'chat-1', [['makeVideo', FOX]])) as [{ readonly id: string }];
+  expect(id).toBe(sandbox.jobs[0]?.id);
   const again = await runTools('ann', 'chat-1', [
     ['makeVideo', { duration: 5, prompt: FOX.prompt }],
     ['makeVideo', FOX],
-    ['videoStatus', { id: made.id }],
+    ['videoStatus', { id }],
   ]);
-  expect(again).toMatchObject([{ id: made.id }, { id: made.id }, { id: made.id, status: 'completed' }]);
+  expect(again).toMatchObject([{ id }, { id }, { id, status: 'completed' }]);
   expect(sandbox.jobs).toHaveLength(1);
   await runTools('ann', 'chat-2', [['makeVideo', FOX]]);
   expect(sandbox.jobs).toHaveLength(2);
@@ -62,10 +61,12 @@ test("a user can't see another user's video, and can't exceed the budget", async
   await runTools('ann', 'chat-1', [['makeVideo', FOX]]);
   const id = sandbox.jobs[0]?.id;
   expect(await runTools('bob', 'chat-2', [['videoStatus', { id }]])).toEqual([`Error: There is no video ${id}.`]);
-  const many = Array.from({ length: 12 }, (_, at): Ask => ['makeVideo', { ...FOX, duration: 10, prompt: `fox ${at}` }]);
-  const responses = await runTools('bob', 'chat-2', many);
-  expect(responses.at(-1)).toMatch(/^BudgetExceededError: /);
-  const ofBob = sandbox.jobs.slice(1).reduce((sum, job) => sum + Number(job.quotedTokenCost), 0);
-  expect(ofBob).toBeLessThanOrEqual(300);
+  const calls = Array.from({ length: 12 }, (_, index): ToolCall => {
+    return ['makeVideo', { ...FOX, duration: 10, prompt: `fox ${index}` }];
+  });
+  const results = await runTools('bob', 'chat-2', calls);
+  expect(results.at(-1)).toMatch(/^BudgetExceededError: /);
+  const quoted = sandbox.jobs.slice(1).reduce((sum, job) => sum + Number(job.quotedTokenCost), 0);
+  expect(quoted).toBeLessThanOrEqual(300);
   expect(await runTools('ann', 'chat-1', [['makeVideo', { ...FOX, prompt: 'a hare' }]])).toMatchObject([{}]);
 });

@@ -15,7 +15,7 @@ import OpenAI from 'openai';
 import Replicate, { type FileOutput, type Prediction, parseProgressFromLogs, validateWebhook } from 'replicate';
 
 /** The code in the left column, the other client's call, and ours. */
-type Row = readonly [left: string, theirs: (...given: never[]) => unknown, ours: (...given: never[]) => unknown];
+type Row = readonly [left: string, theirs: (...args: never[]) => unknown, ours: (...args: never[]) => unknown];
 
 const apiKey = 'key';
 const baseUrl = 'https://service.test';

@@ -8,7 +8,7 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { InMemoryTransport } from '@modelcontextprotocol/sdk/inMemory.js';
 import { afterAll, afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { ROOT } from '../support/build.js';
-import { serveApps } from './service.js';
+import { serveApps, stopServing } from './service.js';
 
 const realTimeout = globalThis.setTimeout;
 let sandbox = serveApps();
@@ -20,8 +20,7 @@ beforeEach(() => {
 afterEach(() => {
   vi.useRealTimers();
   vi.resetModules();
-  vi.unstubAllEnvs();
-  vi.unstubAllGlobals();
+  stopServing();
 });
 
 /** Advances the clock until the promise settles. */
@@ -48,15 +47,15 @@ describe('tRPC', () => {
   test('a mutation creates a video, and a subscription reports its progress to the end', async () => {
     const ann = await callerOf('ann');
     const id = await pass(ann.makeVideo({ prompt: 'a fox at dawn', duration: 5 }));
-    const seen: string[] = [];
-    const watching = (async () => {
-      for await (const { status, progress = 0 } of await ann.progress(id)) seen.push(`${status} ${progress >= 1}`);
-    })();
-    await pass(watching);
-    expect(seen.at(-1)).toBe('completed true');
-    expect(seen.length).toBeGreaterThan(1);
-    const ofBob = await (await callerOf('bob')).progress(id);
-    await expect(ofBob[Symbol.asyncIterator]().next()).rejects.toMatchObject({ code: 'NOT_FOUND' });
+    const updates: string[] = [];
+    const watch = async () => {
+      for await (const { status, progress = 0 } of await ann.progress(id)) updates.push(`${status} ${progress >= 1}`);
+    };
+    await pass(watch());
+    expect(updates.at(-1)).toBe('completed true');
+    expect(updates.length).toBeGreaterThan(1);
+    const progress = await (await callerOf('bob')).progress(id);
+    await expect(progress[Symbol.asyncIterator]().next()).rejects.toMatchObject({ code: 'NOT_FOUND' });
   });
 
   test('invalid input and a service error have different codes', async () => {
@@ -78,10 +77,10 @@ describe('MCP', () => {
   /** Connects an agent to a new conversation. */
   const converse = async (sessionId?: string) => {
     const { videoServer } = await import('../../examples/apps/mcp.js');
-    const [mine, its] = InMemoryTransport.createLinkedPair();
-    if (sessionId !== undefined) its.sessionId = sessionId;
+    const [clientEnd, serverEnd] = InMemoryTransport.createLinkedPair();
+    if (sessionId !== undefined) serverEnd.sessionId = sessionId;
     const client = new Client({ name: 'test', version: '1.0.0' });
-    await Promise.all([videoServer().connect(its), client.connect(mine)]);
+    await Promise.all([videoServer().connect(serverEnd), client.connect(clientEnd)]);
     const call = async (name: string, args: Record<string, unknown>) => {
       const { content, isError = false } = await pass(client.callTool({ name, arguments: args }));
       const [{ text }] = content as [{ readonly text: string }];
@@ -89,9 +88,9 @@ describe('MCP', () => {
     };
     /** Polls the status until there is a file or an error. */
     const outcome = async (id: string) => {
-      for (let requested = 1; ; requested++) {
+      for (let polls = 1; ; polls++) {
         const response = await call('video_status', { id });
-        if (!response.text.endsWith('Ask again.')) return { ...response, requested };
+        if (!response.text.endsWith('Ask again.')) return { ...response, polls };
       }
     };
     return { client, call, outcome };
@@ -126,7 +125,7 @@ describe('MCP', () => {
     const before = Date.now();
     await call('make_video', FOX);
     expect(Date.now() - before).toBeLessThan(2_000);
-    expect((await outcome(sandbox.jobs[0]?.id ?? '')).requested).toBe(3);
+    expect((await outcome(sandbox.jobs[0]?.id ?? '')).polls).toBe(3);
   });
 
   test('different params or conversations create separate videos, hidden from other conversations', async () => {
@@ -143,7 +142,8 @@ describe('MCP', () => {
   test('an agent that keeps requesting new videos stops at its budget', async () => {
     const { call } = await converse();
     const responses: string[] = [];
-    for (let at = 0; at < 30; at++) responses.push((await call('make_video', { ...FOX, prompt: `fox ${at}` })).text);
+    for (let index = 0; index < 30; index++)
+      responses.push((await call('make_video', { ...FOX, prompt: `fox ${index}` })).text);
     expect(responses.at(-1)).toBe('The budget for generation is used up.');
     const reserved = sandbox.jobs.reduce((sum, job) => sum + Number(job.quotedTokenCost), 0);
     expect(reserved).toBeLessThanOrEqual(300);
@@ -171,11 +171,6 @@ describe('MCP', () => {
 test('both examples compile', async () => {
   vi.useRealTimers();
   const compiler = join(ROOT, 'node_modules/@typescript/native/bin/tsc');
-  const reported = await promisify(execFile)(process.execPath, [compiler, '-p', join(ROOT, 'test/apps')], {
-    cwd: ROOT,
-  }).then(
-    () => '',
-    ({ stdout }: { stdout: string }) => stdout,
-  );
-  expect(reported).toBe('');
+  const compiled = promisify(execFile)(process.execPath, [compiler, '-p', join(ROOT, 'test/apps')], { cwd: ROOT });
+  expect(await compiled.catch((failure: { stdout: string }) => failure)).toMatchObject({ stdout: '' });
 });

@@ -9,8 +9,14 @@ export function serveApps(options: SandboxOptions = {}) {
   vi.stubEnv('GEN_WEBHOOK_SECRET', sandbox.webhookSecret);
   const { fetch } = globalThis;
   vi.stubGlobal('fetch', (input: RequestInfo | URL, init?: RequestInit) => {
-    const requested = new Request(input, init);
-    return requested.url.startsWith(sandbox.baseUrl) ? sandbox.fetch(requested) : fetch(requested);
+    const request = new Request(input, init);
+    return request.url.startsWith(sandbox.baseUrl) ? sandbox.fetch(request) : fetch(request);
   });
   return sandbox;
+}
+
+/** Restores the environment and the global fetch. */
+export function stopServing(): void {
+  vi.unstubAllEnvs();
+  vi.unstubAllGlobals();
 }

@@ -23,7 +23,7 @@ const PROVIDERS = [
     (body: Body) =>
       body.tools.flatMap((tool) =>
         (tool.functionDeclarations as Readonly<Record<string, unknown>>[]).map(
-          (one) => one.parameters ?? one.parametersJsonSchema,
+          (declaration) => declaration.parameters ?? declaration.parametersJsonSchema,
         ),
       ),
   ],

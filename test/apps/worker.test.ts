@@ -1,14 +1,11 @@
 // The Worker of examples/apps, with an in-memory bucket.
 import type { R2BucketLike } from 'gen-client/storage';
 import { signWebhook } from 'gen-client/webhooks';
-import { afterEach, expect, test, vi } from 'vitest';
+import { afterEach, expect, test } from 'vitest';
 import { completedEvent } from '../support/completed-event.js';
-import { serveApps } from './service.js';
+import { serveApps, stopServing } from './service.js';
 
-afterEach(() => {
-  vi.unstubAllEnvs();
-  vi.unstubAllGlobals();
-});
+afterEach(stopServing);
 
 /** Creates a bucket that counts its puts. */
 function memoryBucket() {
@@ -37,17 +34,17 @@ test('creates a video, stores its file, serves it to its owner, and handles a du
   const { bucket, puts } = memoryBucket();
   const { apiKey: GEN_API_KEY, baseUrl: GEN_BASE_URL, webhookSecret: GEN_WEBHOOK_SECRET } = sandbox;
   const env = { GEN_API_KEY, GEN_BASE_URL, GEN_WEBHOOK_SECRET, VIDEOS: bucket };
-  const ask = (path: string, init: RequestInit) => worker.fetch(new Request(`https://app.test${path}`, init), env);
+  const send = (path: string, init: RequestInit) => worker.fetch(new Request(`https://app.test${path}`, init), env);
   const headers = { 'x-user': 'fox' };
 
-  const made = await ask('/', { method: 'POST', body: 'a fox', headers });
-  const { video } = (await made.json()) as { video: string };
+  const created = await send('/', { method: 'POST', body: 'a fox', headers });
+  const { video } = (await created.json()) as { video: string };
   const event = completedEvent(video.split('/').at(-1) ?? '', sandbox.baseUrl);
   const signed = await signWebhook(event, { secret: sandbox.webhookSecret });
-  expect((await ask('/webhook', { method: 'POST', ...signed })).ok).toBe(true);
+  expect((await send('/webhook', { method: 'POST', ...signed })).ok).toBe(true);
   const before = sandbox.requests.length;
-  expect((await ask('/webhook', { method: 'POST', ...signed })).ok).toBe(true);
+  expect((await send('/webhook', { method: 'POST', ...signed })).ok).toBe(true);
   expect([sandbox.requests.length, puts()]).toEqual([before, 1]);
-  expect((await ask(video, { headers })).status).toBe(200);
-  expect((await ask(video, {})).status).toBe(404);
+  expect((await send(video, { headers })).status).toBe(200);
+  expect((await send(video, {})).status).toBe(404);
 });

@@ -32,11 +32,11 @@ export class FlakyAccount extends GenAccount {
   }
 }
 
-function flaky<T>(act: () => T): T {
-  const dice = Math.random();
-  if (dice < 1 / 40) throw new Error('the request was lost');
-  const result = act();
-  if (dice < 1 / 20) throw new Error('the response was lost');
+function flaky<T>(call: () => T): T {
+  const roll = Math.random();
+  if (roll < 1 / 40) throw new Error('the request was lost');
+  const result = call();
+  if (roll < 1 / 20) throw new Error('the response was lost');
   return result;
 }
 
@@ -65,10 +65,10 @@ export default {
       return Response.json('ok');
     }
     if (pathname === '/create') {
-      const client_ = client;
+      const { videos } = client;
       const count = Number(searchParams.get('count'));
-      const made = await Promise.all(Array.from({ length: count }, () => client_.videos.create({ prompt: 'fox' })));
-      return Response.json(made.length);
+      const created = await Promise.all(Array.from({ length: count }, () => videos.create({ prompt: 'fox' })));
+      return Response.json(created.length);
     }
     if (pathname === '/handled') return Response.json(handled);
     if (pathname === '/webhook') {

@@ -76,12 +76,12 @@ describe.skipIf(whyNoWorkerd !== undefined)('the Workers example', () => {
     await service.close();
   });
 
-  const ask = (path: string, init?: RequestInit) => worker.dispatchFetch(`http://worker.test${path}`, init);
+  const send = (path: string, init?: RequestInit) => worker.dispatchFetch(`http://worker.test${path}`, init);
 
   test('creates a video in a Workflow, stores it in R2, and serves it to its user', { timeout: 300_000 }, async () => {
     const order = { method: 'POST', headers, body: JSON.stringify({ prompt: 'a fox at dawn' }) };
     const startMs = performance.now();
-    const started = await ask('/?order=17', order);
+    const started = await send('/?order=17', order);
     expect([started.status, await started.json()]).toEqual([202, { run: '17' }]);
     const { VIDEOS } = await worker.getBindings<{ VIDEOS: { get(id: string): Promise<Run> } }>();
     const run = await VIDEOS.get('17');
@@ -95,13 +95,13 @@ describe.skipIf(whyNoWorkerd !== undefined)('the Workers example', () => {
     expect(sandbox.deliveries.map(({ status }) => status)).toEqual([200]);
     expect(sandbox.jobs).toHaveLength(1);
 
-    const video = await ask(`/${state.output?.id}`, { headers });
+    const video = await send(`/${state.output?.id}`, { headers });
     expect([video.status, video.headers.get('content-type')]).toEqual([200, 'video/mp4']);
     const bytes = new Uint8Array(await video.arrayBuffer());
     expect(new TextDecoder().decode(bytes.subarray(4, 8))).toBe('ftyp');
     const { FILES } = await worker.getBindings<{ FILES: { head(key: string): Promise<{ size: number } | null> } }>();
     expect((await FILES.head(`videos/${state.output?.id}.mp4`))?.size).toBe(bytes.length);
-    expect((await ask(`/${state.output?.id}`)).status).toBe(404);
-    expect((await ask('/?order=18', { method: 'POST', body: '{}' })).status).toBe(401);
+    expect((await send(`/${state.output?.id}`)).status).toBe(404);
+    expect((await send('/?order=18', { method: 'POST', body: '{}' })).status).toBe(401);
   });
 });

@@ -45,7 +45,7 @@ describe('GenAccount', () => {
     return { alarms, storage, account: new GenAccount({ storage }, {}) };
   };
 
-  it('reads and writes, all in one transaction', () => {
+  it('reads and writes, each write in one transaction', () => {
     const { account, storage } = setup();
     expect(account.write('g', '0', { a: value('1') })).toBe(true);
     expect(account.write('g', '0', { a: value('2') })).toBe(false);
@@ -75,46 +75,46 @@ describe('durableObjectStore', () => {
   type Stub = Record<'read' | 'write', (...values: unknown[]) => Promise<unknown>>;
   /** Creates a binding whose object first fails with these errors, and counts calls. */
   const binding = (...failures: unknown[]) => {
-    const requested: unknown[][] = [];
-    const response = async (...call: unknown[]) => {
-      requested.push(call);
+    const log: unknown[][] = [];
+    const respond = async (...call: unknown[]) => {
+      log.push(call);
       if (failures.length > 0) throw failures.shift();
       return call[0] === 'read' ? { version: '1', nowMs: 1, values: {} } : true;
     };
     const stub: Stub = {
-      read: (...given) => response('read', ...given),
-      write: (...given) => response('write', ...given),
+      read: (...args) => respond('read', ...args),
+      write: (...args) => respond('write', ...args),
     };
     const namespace = {
       idFromName: (name: string) => `id of ${name}`,
       get(id: unknown) {
-        requested.push([id]);
+        log.push([id]);
         return stub;
       },
     };
-    const calls = () => requested.filter(([name]) => name === 'read' || name === 'write');
-    return { requested, calls, store: durableObjectStore(namespace, 'main') };
+    const calls = () => log.filter(([name]) => name === 'read' || name === 'write');
+    return { log, calls, store: durableObjectStore(namespace, 'main') };
   };
   /** Returns a call's state after a minute: its result, its error, or `open`. */
-  const later = async <T>(work: Promise<T>) => {
-    const outcome = work.catch((error: unknown) => error);
+  const afterMinute = async <T>(call: Promise<T>) => {
+    const outcome = call.catch((error: unknown) => error);
     await vi.advanceTimersByTimeAsync(60_000);
     return Promise.race([outcome, 'open']);
   };
 
   it('calls the object with its name', async () => {
-    const { requested, store: shared } = binding();
-    expect(await later(shared.read('g', ['a']))).toEqual({ version: '1', nowMs: 1, values: {} });
-    expect(await later(shared.write('g', '1', { a: null }))).toBe(true);
-    expect(requested).toEqual([['id of main'], ['read', 'g', ['a']], ['id of main'], ['write', 'g', '1', { a: null }]]);
+    const { log, store: shared } = binding();
+    expect(await afterMinute(shared.read('g', ['a']))).toEqual({ version: '1', nowMs: 1, values: {} });
+    expect(await afterMinute(shared.write('g', '1', { a: null }))).toBe(true);
+    expect(log).toEqual([['id of main'], ['read', 'g', ['a']], ['id of main'], ['write', 'g', '1', { a: null }]]);
   });
 
   it('uses waitUntil if the runtime has it, without an unhandled rejection', async () => {
     const { store: shared } = binding(Object.assign(new Error('full'), { overloaded: true }));
-    expect(await later(shared.read('g', []))).toMatchObject({ message: 'full' });
+    expect(await afterMinute(shared.read('g', []))).toMatchObject({ message: 'full' });
     expect(await Promise.allSettled(runtime.waited)).toEqual([{ status: 'fulfilled', value: undefined }]);
     runtime.hasWaitUntil = false;
-    expect(await later(shared.read('g', []))).toMatchObject({ version: '1' });
+    expect(await afterMinute(shared.read('g', []))).toMatchObject({ version: '1' });
   });
 
   it.each([
@@ -124,7 +124,7 @@ describe('durableObjectStore', () => {
     ['moved', 5],
   ])('after %s makes %i attempts in total', async (failure, times) => {
     const { store: shared, calls } = binding(...Array.from({ length: 9 }, () => failure));
-    expect(await later(shared.read('g', []))).toBe(failure);
+    expect(await afterMinute(shared.read('g', []))).toBe(failure);
     expect(calls()).toHaveLength(times);
   });
 
@@ -140,7 +140,7 @@ describe('durableObjectStore', () => {
   ])('explains the setup of a Durable Object that responds: %s', async (reason, message) => {
     const failure = new Error(reason);
     const { store: shared, calls } = binding(failure);
-    const error = await later(shared.read('g', []));
+    const error = await afterMinute(shared.read('g', []));
     expect(error).toBeInstanceOf(GenError);
     expect(error).toMatchObject({ message, cause: failure, recovery: 'fix_setup' });
     expect(calls()).toHaveLength(1);
@@ -148,7 +148,7 @@ describe('durableObjectStore', () => {
 
   it.each(['The script does not have a quota.', 'The method failed.'])('retries after: %s', async (reason) => {
     const { store: shared, calls } = binding(new Error(reason));
-    expect(await later(shared.read('g', []))).toMatchObject({ version: '1' });
+    expect(await afterMinute(shared.read('g', []))).toMatchObject({ version: '1' });
     expect(calls()).toHaveLength(2);
   });
 
@@ -159,8 +159,8 @@ describe('durableObjectStore', () => {
     [object, '', 'name', 'a non-empty string'],
     [object, 7, 'name', 'a non-empty string'],
   ])('rejects %j and %j: %s must be %s', (namespace, name, argument, expected) => {
-    const make = () => durableObjectStore(namespace as never, name as never);
-    expect(make).toThrow(GenError);
-    expect(make).toThrow(`${argument} must be ${expected}, not `);
+    const create = () => durableObjectStore(namespace as never, name as never);
+    expect(create).toThrow(GenError);
+    expect(create).toThrow(`${argument} must be ${expected}, not `);
   });
 });

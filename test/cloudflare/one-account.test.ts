@@ -11,13 +11,13 @@ const [ISOLATES, EACH, LIMIT, WINDOW_MS] = process.env.CAMPAIGN === 'full' ? [12
 describe.skipIf(whyNoWorkerd !== undefined)('isolates of one account', () => {
   let service: CountingService;
   let worker: Worker;
-  const startWorker = async () => {
+  const startIsolates = async () => {
     const script = await bundle({ file: 'account-worker.ts' });
     const bindings = { BASE_URL: service.baseUrl, LIMIT, WINDOW_MS };
     const object = { className: 'FlakyAccount', scriptName: 'isolate-0', useSQLite: true };
     return startWorkerd({
-      workers: Array.from({ length: ISOLATES }, (_, at) => ({
-        name: `isolate-${at}`,
+      workers: Array.from({ length: ISOLATES }, (_, index) => ({
+        name: `isolate-${index}`,
         modules: true,
         script,
         compatibilityDate: '2026-07-01',
@@ -28,30 +28,29 @@ describe.skipIf(whyNoWorkerd !== undefined)('isolates of one account', () => {
   };
   beforeAll(async () => {
     service = await startCountingService(LIMIT, WINDOW_MS);
-    worker = await startWorker();
+    worker = await startIsolates();
   });
   afterAll(async () => {
     await worker.dispose();
     service.close();
   });
 
-  const ask = async (at: number, path: string, init?: RequestInit) =>
-    (await worker.getWorker(`isolate-${at}`)).fetch(`http://worker.test${path}`, init);
+  const send = async (isolate: number, path: string, init?: RequestInit) =>
+    (await worker.getWorker(`isolate-${isolate}`)).fetch(`http://worker.test${path}`, init);
 
   test('create their videos at the full allowed rate without a 429', { timeout: 240_000 }, async () => {
-    const all = <T>(ask: (at: number) => Promise<T>) =>
-      Promise.all(Array.from({ length: ISOLATES }, (_, at) => ask(at)));
-    await all((at) => ask(at, '/errors'));
+    const all = <T>(request: (isolate: number) => Promise<T>) =>
+      Promise.all(Array.from({ length: ISOLATES }, (_, isolate) => request(isolate)));
+    await all((isolate) => send(isolate, '/errors'));
     const startMs = performance.now();
     // The object restarts meanwhile.
-    setTimeout(() => void ask(0, '/crash'), WINDOW_MS * 1.5);
-    expect(await all(async (at) => (await ask(at, `/create?count=${EACH}`)).json())).toEqual(
-      Array(ISOLATES).fill(EACH),
-    );
+    setTimeout(() => void send(0, '/crash'), WINDOW_MS * 1.5);
+    const created = await all(async (isolate) => (await send(isolate, `/create?count=${EACH}`)).json());
+    expect(created).toEqual(Array(ISOLATES).fill(EACH));
     const tookMs = performance.now() - startMs;
     expect(service.rejected()).toBe(0);
     expect(service.countedAt).toHaveLength(ISOLATES * EACH);
-    expect(await all(async (at) => (await ask(at, '/errors')).json())).toEqual(Array(ISOLATES).fill([]));
+    expect(await all(async (isolate) => (await send(isolate, '/errors')).json())).toEqual(Array(ISOLATES).fill([]));
     // The first window's calls are sent immediately, and each further window's one window later.
     const reached = (((ISOLATES * EACH) / LIMIT - 1) * WINDOW_MS) / tookMs;
     console.info(`${(100 * reached).toFixed(1)} % of the allowed throughput`);
@@ -60,15 +59,15 @@ describe.skipIf(whyNoWorkerd !== undefined)('isolates of one account', () => {
   });
 
   test('handle each webhook once, whichever isolates receive its duplicates', async () => {
-    const deliveries = Array.from({ length: 10 }, async (_, at) => {
-      const event = completedEvent(`job_${at}`, 'https://gen.test', new Date().toISOString());
+    const deliveries = Array.from({ length: 10 }, async (_, index) => {
+      const event = completedEvent(`job_${index}`, 'https://gen.test', new Date().toISOString());
       const { body, headers } = await signWebhook(event, { secret: 'whsec_test' });
-      const copies = [0, 1, 2].map((copy) => ask((at + copy) % 4, '/webhook', { method: 'POST', body, headers }));
+      const copies = [0, 1, 2].map((copy) => send((index + copy) % 4, '/webhook', { method: 'POST', body, headers }));
       return (await Promise.all(copies)).map(({ status }) => status);
     });
     const statuses = (await Promise.all(deliveries)).flat();
     expect(statuses.filter((status) => ![200, 503].includes(status))).toEqual([]);
-    const handled = await Promise.all([0, 1, 2, 3].map(async (at) => (await ask(at, '/handled')).json()));
+    const handled = await Promise.all([0, 1, 2, 3].map(async (isolate) => (await send(isolate, '/handled')).json()));
     expect(handled.flat()).toHaveLength(10);
     expect(new Set(handled.flat()).size).toBe(10);
   });

@@ -17,14 +17,14 @@ function clientOf(env: Env, name: string): GenClient {
     await (await fetch(`${baseUrl}/v1/jobs/vault`)).text();
     return 'key-of-vault';
   };
-  const made =
+  const client =
     name === 'vault'
       ? new GenClient({ baseUrl, apiKey: vault })
       : name === 'narrow'
         ? new GenClient({ baseUrl, apiKey: 'narrow', limits })
         : new GenClient({ baseUrl, apiKey: 'key' });
-  clients.set(name, made);
-  return made;
+  clients.set(name, client);
+  return client;
 }
 
 export default {

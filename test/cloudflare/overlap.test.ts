@@ -26,39 +26,33 @@ describe.skipIf(whyNoWorkerd !== undefined).each(DATES)(
       service.close();
     });
 
-    const ask = async (path: string): Promise<{ status?: string; error?: string; ms: number }> => {
+    const send = async (path: string): Promise<{ status?: string; error?: string; ms: number }> => {
       const start = performance.now();
       const response = await worker.dispatchFetch(`http://worker.test${path}`);
       return { ...((await response.json()) as { status?: string }), ms: performance.now() - start };
     };
     const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
-    const until = async (isTrue: () => boolean) => {
-      for (const end = performance.now() + 5_000; !isTrue(); await pause(10))
-        if (performance.now() > end) throw new Error('late');
+    const until = async (check: () => boolean) => {
+      for (const end = performance.now() + 5_000; !check(); await pause(10))
+        if (performance.now() > end) throw new Error('the condition was not met within 5 s');
     };
 
-    test('a webhook in another request wakes a wait', async () => {
-      const wait = ask('/wait?id=notified');
-      await until(() => service.polls('notified') === 1);
-      service.complete('notified');
-      await ask('/notify?id=notified');
+    test.each([
+      ['same', ''],
+      ['other', '&client=two'],
+    ])('a webhook in another request wakes a wait (%s client)', async (id, client) => {
+      const wait = send(`/wait?id=${id}`);
+      await until(() => service.polls(id) === 1);
+      service.complete(id);
+      await send(`/notify?id=${id}${client}`);
       const { status, ms } = await wait;
       expect(status).toBe('completed');
       expect(ms).toBeLessThan(8_000);
     });
 
-    test('a webhook in another request wakes a wait even if it arrived before the wait', async () => {
-      const wait = ask('/wait?id=other-client');
-      await until(() => service.polls('other-client') === 1);
-      service.complete('other-client');
-      await ask('/notify?id=other-client&client=two');
-      expect(await wait).toMatchObject({ status: 'completed' });
-      expect((await wait).ms).toBeLessThan(8_000);
-    });
-
     test("a wait that times out during a slow shared poll doesn't affect the remaining wait", async () => {
       service.delay('slow');
-      const [short, long] = [ask('/wait?id=slow&timeoutMs=600'), ask('/wait?id=slow')];
+      const [short, long] = [send('/wait?id=slow&timeoutMs=600'), send('/wait?id=slow')];
       await until(() => service.polls('slow') > 0);
       expect(await short).toMatchObject({ error: 'WaitTimeoutError' });
       service.complete('slow');
@@ -69,9 +63,9 @@ describe.skipIf(whyNoWorkerd !== undefined).each(DATES)(
 
     test("a wait whose request is aborted during a slow shared poll doesn't affect the others", async () => {
       service.delay('aborted');
-      const [gone, one, two] = ['&abortMs=400', '', '&client=two'].map((more) => ask(`/wait?id=aborted${more}`));
+      const [aborted, one, two] = ['&abortMs=400', '', '&client=two'].map((more) => send(`/wait?id=aborted${more}`));
       await until(() => service.polls('aborted') > 0);
-      expect(await gone).toMatchObject({ error: 'TimeoutError' });
+      expect(await aborted).toMatchObject({ error: 'TimeoutError' });
       service.complete('aborted');
       service.respond('aborted');
       expect(await one).toMatchObject({ status: 'completed' });
@@ -79,12 +73,12 @@ describe.skipIf(whyNoWorkerd !== undefined).each(DATES)(
     });
 
     test('the request that created the scheduler can end while its wait is in flight', async () => {
-      await ask('/leave?id=left&client=scheduler');
-      const waits = [ask('/wait?id=left&client=scheduler'), ask('/wait?id=left-2&client=scheduler')];
+      await send('/leave?id=left&client=scheduler');
+      const waits = [send('/wait?id=left&client=scheduler'), send('/wait?id=left-2&client=scheduler')];
       await until(() => service.polls('left-2') === 1);
       for (const id of ['left', 'left-2']) {
         service.complete(id);
-        await ask(`/notify?id=${id}&client=scheduler`);
+        await send(`/notify?id=${id}&client=scheduler`);
       }
       for (const wait of waits) {
         expect(await wait).toMatchObject({ status: 'completed' });
@@ -96,40 +90,41 @@ describe.skipIf(whyNoWorkerd !== undefined).each(DATES)(
     test.skipIf(compatibilityDate !== TODAY)(
       'a shared queue continues after the request of its first call has ended',
       async () => {
-        const first = [ask('/create?client=narrow'), ask('/create?client=narrow')];
+        const first = [send('/create?client=narrow'), send('/create?client=narrow')];
         await Promise.all(first);
-        await ask('/leave-queue?client=narrow');
-        const rest = await Promise.all(Array.from({ length: 4 }, () => ask('/create?client=narrow')));
+        await send('/leave-queue?client=narrow');
+        const rest = await Promise.all(Array.from({ length: 4 }, () => send('/create?client=narrow')));
         expect(rest.map(({ status }) => status)).toEqual(rest.map(() => expect.stringContaining('job_')));
         const times = service.createdAt.slice(-6);
-        for (let at = 2; at < times.length; at++) expect(times[at]! - times[at - 2]!).toBeGreaterThan(590);
+        for (let index = 2; index < times.length; index++)
+          expect(times[index]! - times[index - 2]!).toBeGreaterThan(590);
       },
     );
 
     test('no request waits for another request to fetch a key', async () => {
       service.delay('vault');
-      const [first, second] = [ask('/wait?id=keyed&client=vault&timeoutMs=500'), ask('/read?id=keyed&client=vault')];
+      const [first, second] = [send('/wait?id=keyed&client=vault&timeoutMs=500'), send('/read?id=keyed&client=vault')];
       await until(() => service.polls('vault') === 2);
       expect(await first).toMatchObject({ error: 'WaitTimeoutError' });
       service.respond('vault');
       expect(await second).toMatchObject({ status: 'processing' });
-      const creates = await Promise.all([1, 2, 3].map(() => ask('/create?client=vault')));
+      const creates = await Promise.all([1, 2, 3].map(() => send('/create?client=vault')));
       expect(creates.map(({ status }) => status)).toEqual(creates.map(() => expect.stringContaining('job_')));
     });
 
-    test('twelve requests that wait for four jobs all end', async () => {
-      const waits = Array.from({ length: 12 }, (_, at) =>
-        ask(`/wait?id=many-${at % 4}&client=${at % 2 ? 'one' : 'two'}`),
+    test('twelve requests that wait for four jobs get their outcomes', async () => {
+      const waits = Array.from({ length: 12 }, (_, index) =>
+        send(`/wait?id=many-${index % 4}&client=${index % 2 ? 'one' : 'two'}`),
       );
       await until(() => service.polls('many-3') > 0);
       await Promise.all(
-        Array.from({ length: 4 }, (_, at) => {
-          service.complete(`many-${at}`);
-          return ask(`/notify?id=many-${at}`);
+        Array.from({ length: 4 }, (_, index) => {
+          service.complete(`many-${index}`);
+          return send(`/notify?id=many-${index}`);
         }),
       );
-      const ended = await Promise.all(waits);
-      expect(ended.filter(({ status }) => status === 'completed')).toHaveLength(12);
+      const outcomes = await Promise.all(waits);
+      expect(outcomes.filter(({ status }) => status === 'completed')).toHaveLength(12);
     });
   },
 );

@@ -51,14 +51,8 @@ test.skipIf(whyNoStores() !== undefined)("the Workers example compiles with Clou
   const config = `${packages}.cache/cloudflare-types/tsconfig.json`;
   mkdirSync(dirname(config), { recursive: true });
   const compilerOptions = {
-    ...{
-      strict: true,
-      noEmit: true,
-      skipLibCheck: true,
-      target: 'es2022',
-      module: 'nodenext',
-      noImplicitOverride: true,
-    },
+    ...{ strict: true, noEmit: true, skipLibCheck: true, noImplicitOverride: true },
+    ...{ target: 'es2022', module: 'nodenext' },
     ...{ lib: ['esnext'], types: ['node'], typeRoots: [`${ROOT}node_modules/@types`] },
     paths: {
       'gen-client': [`${ROOT}src/index.ts`],

@@ -5,7 +5,7 @@ import { sourceOf } from '../../scripts/entry-points.js';
 import { realTool } from '../support/real-tools.js';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
-const DOORS = ['webhooks', 'storage', 'durable', 'sandbox', 'redis', 'cloudflare'];
+const ENTRY_POINTS = ['webhooks', 'storage', 'durable', 'sandbox', 'redis', 'cloudflare'];
 
 /** Why workerd is unavailable, or undefined. CI requires it. */
 export const whyNoWorkerd = realTool('miniflare') === undefined ? 'miniflare is not installed' : undefined;
@@ -38,7 +38,7 @@ export async function bundle(program: Program): Promise<string> {
     external: ['cloudflare:*', 'node:*'],
     alias: {
       'gen-client': root + sourceOf('index'),
-      ...Object.fromEntries(DOORS.map((door) => [`gen-client/${door}`, root + sourceOf(door)])),
+      ...Object.fromEntries(ENTRY_POINTS.map((name) => [`gen-client/${name}`, root + sourceOf(name)])),
     },
     tsconfigRaw: {},
     logLevel: 'silent',
