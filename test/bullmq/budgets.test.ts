@@ -1,13 +1,13 @@
 import { type BudgetOptions, createBudget as budgetWith, memoryStore } from 'gen-client';
-import { describe, expect, it } from 'vitest';
-import { noRedis, queuesOnSandboxes } from './queue-on-sandbox.js';
+import { expect, it } from 'vitest';
+import { describeWithRedis, queuesOnSandboxes } from './queue-on-sandbox.js';
 
 /** Creates a budget in its own store. Without a store, equal scopes would share one sum in the process. */
 const createBudget = (options: BudgetOptions) => budgetWith({ store: memoryStore(), ...options });
 
 const PARAMS = { prompt: 'a fox at dawn', duration: 4 } as const;
 
-describe.skipIf(noRedis !== undefined)('queued calls with a budget', () => {
+describeWithRedis('queued calls with a budget', () => {
   const { open } = queuesOnSandboxes();
 
   it('wait for the next period if they exceed it', async () => {

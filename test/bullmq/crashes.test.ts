@@ -4,10 +4,11 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { verifyWebhook, type WebhookEvent } from 'gen-client';
 import { createGenQueue, type GenQueue } from 'gen-client/bullmq';
 import { createSandbox } from 'gen-client/sandbox';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { startRedis, whyNoRedis } from '../redis/real-redis.js';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { startRedis } from '../redis/real-redis.js';
 import { bundleProgram, receiveMessage } from '../support/program.js';
 import { seeded } from '../support/seeded.js';
+import { describeWithRedis } from './queue-on-sandbox.js';
 
 /** `npm run campaign -- queue` runs everything. CI runs a tenth. */
 const PART = process.env.CAMPAIGN === 'full' ? 1 : 0.1;
@@ -21,9 +22,8 @@ const PENDING = 20 * PART;
 const TIMED_OUT = 20 * PART;
 const SPEED = 60;
 const SEED = 20_261_121;
-const reason = whyNoRedis();
 
-describe.skipIf(reason !== undefined)('a queue', () => {
+describeWithRedis('a queue', () => {
   let program: Awaited<ReturnType<typeof bundleProgram>>;
   beforeAll(async () => {
     program = await bundleProgram(new URL('worker-process.ts', import.meta.url));
@@ -48,7 +48,7 @@ describe.skipIf(reason !== undefined)('a queue', () => {
       await receiveMessage(worker);
       return worker;
     };
-    const crew = await Promise.all(Array.from({ length: WORKERS }, startWorker));
+    const workers = await Promise.all(Array.from({ length: WORKERS }, startWorker));
     for (let at = 0; at < PENDING; at++) {
       const errorData = { retry_after: 1 };
       sandbox.outcomes.next({ status: 'failed', errorCode: 'reference_asset_pending', errorData });
@@ -60,23 +60,23 @@ describe.skipIf(reason !== undefined)('a queue', () => {
       await Promise.all(ids.map((jobId) => queue.videos.create({ prompt: `fox ${jobId}`, webhook_url }, { jobId })));
       const kill = async () => {
         const at = Math.floor(chance() * WORKERS);
-        crew[at]?.kill('SIGKILL');
-        crew[at] = await startWorker();
+        workers[at]?.kill('SIGKILL');
+        workers[at] = await startWorker();
       };
       const freeze = async () => {
-        const worker = crew[Math.floor(chance() * WORKERS)];
+        const worker = workers[Math.floor(chance() * WORKERS)];
         worker?.kill('SIGSTOP');
         // Longer than its lock, so another worker continues its calls.
         await pause(1200 + chance() * 1000);
         worker?.kill('SIGCONT');
       };
-      const blows = shuffled(
+      const faults = shuffled(
         [...Array(KILLS).fill(kill), ...Array(STOPS).fill(freeze), ...Array(RESTARTS).fill(redis.restart)],
         chance,
       );
-      for (const blow of blows) {
+      for (const fault of faults) {
         await pause(50 + chance() * 250);
-        await blow();
+        await fault();
       }
       const ended = () => queue.queue.getJobCountByTypes('completed', 'failed');
       await expect.poll(ended, { timeout: 90_000, interval: 500 }).toBe(JOBS);
@@ -87,7 +87,7 @@ describe.skipIf(reason !== undefined)('a queue', () => {
       expect(sandbox.jobs).toHaveLength(JOBS + PENDING + TIMED_OUT);
       for (const job of await queue.queue.getCompleted(0, JOBS)) expect(job.data.jobId).toBe(job.returnvalue.id);
     } finally {
-      for (const worker of crew) worker.kill('SIGKILL');
+      for (const worker of workers) worker.kill('SIGKILL');
       await queue.close();
       await receiver.close();
       await service.close();
@@ -105,10 +105,10 @@ function shuffled<T>(list: readonly T[], chance: () => number): T[] {
 
 /** Loses about 30 % of the webhooks and duplicates about 20 %. */
 async function deliver(queue: GenQueue, event: WebhookEvent, chance: () => number): Promise<void> {
-  const luck = chance();
-  if (luck < 0.3) return;
+  const roll = chance();
+  if (roll < 0.3) return;
   await queue.wake(event);
-  if (luck > 0.8) await queue.wake(event);
+  if (roll > 0.8) await queue.wake(event);
 }
 
 async function receive(secret: string, handle: (event: WebhookEvent) => Promise<void>) {

@@ -1,42 +1,38 @@
 import { GenError, InsufficientBalanceError } from 'gen-client';
-import { describe, expect, it } from 'vitest';
-import { eventOf, isCreate, noRedis, queuesOnSandboxes } from './queue-on-sandbox.js';
+import { expect, it } from 'vitest';
+import { deferred } from '../support/deferred.js';
+import { describeWithRedis, eventOf, isCreate, queuesOnSandboxes } from './queue-on-sandbox.js';
 
 const HOUR_MS = 3_600_000;
 const prompt = 'a fox at dawn';
+const REJECTION = { status: 402, code: 'insufficient_balance', recovery: 'top_up', method: 'POST', url: 'x' } as const;
 const PENDING = { status: 409, code: 'character_pending', retryAfterS: 0.05 } as const;
+
+/** A lock that expires although its worker runs. */
+const SHORT_LOCK = { lockDuration: 300, stalledInterval: 100, skipLockRenewal: true } as const;
 
 type Fetch = typeof globalThis.fetch;
 
 /** Wraps fetch so that the service repeats a rejection for its key, as the documentation allows. */
 function repeatingRejections(fetch: Fetch): Fetch {
-  const held = new Map<string, Response>();
+  const rejections = new Map<string, Response>();
   return async (input, init) => {
     const request = new Request(input, init);
     const key = request.headers.get('idempotency-key');
-    const before = key && held.get(key);
-    if (before) return before.clone();
+    const earlier = key && rejections.get(key);
+    if (earlier) return earlier.clone();
     const response = await fetch(request);
-    if (key && response.status >= 400 && response.status < 500) held.set(key, response.clone());
+    if (key && response.status >= 400 && response.status < 500) rejections.set(key, response.clone());
     return response;
   };
 }
 
-describe.skipIf(noRedis !== undefined)('a queued call is paid once and never lost', () => {
+describeWithRedis('a queued call is paid once and never lost', () => {
   const { open } = queuesOnSandboxes();
 
   it.each([
     ['a plain GenError', new GenError('no')],
-    [
-      "another call's rejection",
-      new InsufficientBalanceError('no', {
-        status: 402,
-        code: 'insufficient_balance',
-        recovery: 'top_up',
-        method: 'POST',
-        url: 'x',
-      }),
-    ],
+    ["another call's rejection", new InsufficientBalanceError('no', REJECTION)],
     ['undefined', undefined],
   ])('if onCompleted throws %s', async (_, reason) => {
     const { sandbox, queue, work, ended, failures } = open();
@@ -116,18 +112,18 @@ describe.skipIf(noRedis !== undefined)('a queued call is paid once and never los
 
   it('if it was rejected, restarted, completed, and removed, and its order is redelivered', async () => {
     const { sandbox, queue, work, ended, record, keys } = open({ balanceTokens: 0 });
-    const made: string[] = [];
-    work({ onCompleted: ({ id }) => void made.push(id) });
+    const completed: string[] = [];
+    work({ onCompleted: ({ id }) => void completed.push(id) });
     await queue.videos.create({ prompt }, { jobId: 'order-17', removeOnComplete: true });
     await ended();
     sandbox.topUp(20);
     await (await record('order-17')).retry();
-    await expect.poll(() => made.length).toBe(1);
+    await expect.poll(() => completed.length).toBe(1);
     await expect.poll(() => queue.queue.getJob('order-17')).toBeUndefined();
     await queue.videos.create({ prompt }, { jobId: 'order-17', removeOnComplete: true });
-    await expect.poll(() => made.length, { timeout: 10_000 }).toBe(2);
+    await expect.poll(() => completed.length).toBe(2);
     expect(sandbox.jobs).toHaveLength(1);
-    expect(new Set(made).size).toBe(1);
+    expect(new Set(completed).size).toBe(1);
     expect(keys()).toEqual(['order-17', 'order-17', 'order-17']);
   });
 
@@ -138,13 +134,12 @@ describe.skipIf(noRedis !== undefined)('a queued call is paid once and never los
     await ended();
     expect((await record('order-2')).data.failure).toMatchObject({ code: 'insufficient_balance' });
     await (await record('order-2')).retry();
-    await expect.poll(() => keys().length).toBe(2);
-    await ended();
-    await (await record('order-2')).retry();
-    await expect.poll(() => keys().length).toBe(3);
-    await ended();
-    sandbox.topUp(20);
-    await (await record('order-2')).retry();
+    for (const creates of [2, 3]) {
+      await expect.poll(() => keys().length).toBe(creates);
+      await ended();
+      if (creates === 3) sandbox.topUp(20);
+      await (await record('order-2')).retry();
+    }
     await expect.poll(() => queue.queue.getCompletedCount()).toBe(1);
     // The service repeats the rejection of the call's own key, so only the first create uses it.
     expect(keys()).toEqual(['order-2', 'order-2:w1', 'order-2:w2', 'order-2:w3']);
@@ -153,11 +148,11 @@ describe.skipIf(noRedis !== undefined)('a queued call is paid once and never los
 
   it('if an operator restarts it after a timeout, with the same job and a new timeout', async () => {
     const { sandbox, queue, work, ended, record, asleep } = open({ clock: 'manual', jobDurationMs: 1000 });
-    const hasty = work({ timeoutMs: 200 });
+    const impatient = work({ timeoutMs: 200 });
     await queue.videos.create({ prompt }, { jobId: 'order-1' });
     await ended();
     expect((await record('order-1')).data.failure).toMatchObject({ name: 'WaitTimeoutError' });
-    await hasty.close();
+    await impatient.close();
     await (await record('order-1')).retry();
     // Generous, because the test may be slow.
     work({ timeoutMs: HOUR_MS, pollIntervalMs: HOUR_MS });
@@ -165,7 +160,7 @@ describe.skipIf(noRedis !== undefined)('a queued call is paid once and never los
     expect((await record('order-1')).data.run).toMatchObject({ elapsedMs: 0, step: { type: 'wait' } });
     await sandbox.advance(1000);
     await queue.wake(eventOf(sandbox));
-    await expect.poll(() => queue.queue.getCompletedCount(), { timeout: 10_000 }).toBe(1);
+    await expect.poll(() => queue.queue.getCompletedCount()).toBe(1);
     expect(sandbox.jobs).toHaveLength(1);
   });
 
@@ -185,10 +180,7 @@ describe.skipIf(noRedis !== undefined)('a queued call is paid once and never los
   });
 
   it('if a worker freezes during a create and another one continues', async () => {
-    let thaw = () => {};
-    const frozen = new Promise<void>((resolve) => {
-      thaw = resolve;
-    });
+    const { promise: frozen, resolve: thaw } = deferred();
     let creates = 0;
     const errors: string[] = [];
     const { sandbox, queue, work, ended, record } = open({
@@ -200,12 +192,11 @@ describe.skipIf(noRedis !== undefined)('a queued call is paid once and never los
       },
     });
     sandbox.faults.add({ match: { method: 'POST' }, ...PENDING, times: 1 });
-    const worker = { lockDuration: 300, stalledInterval: 100, skipLockRenewal: true } as const;
-    work({ worker, onError: (error) => void errors.push(error.message) });
+    work({ worker: SHORT_LOCK, onError: (error) => void errors.push(error.message) });
     await queue.videos.create({ prompt }, { jobId: 'order-1' });
     await expect.poll(() => creates).toBe(1);
     // The lock expires, and another worker continues.
-    work({ worker });
+    work({ worker: SHORT_LOCK });
     await ended();
     const before = (await record('order-1')).data;
     thaw();
@@ -219,10 +210,7 @@ describe.skipIf(noRedis !== undefined)('a queued call is paid once and never los
     ['a lost response', () => new TypeError('terminated')],
     ['a failing key function', undefined],
   ])('if a worker freezes during a poll, another one continues, and the first one wakes to %s', async (_, lost) => {
-    let thaw = () => {};
-    const frozen = new Promise<void>((resolve) => {
-      thaw = resolve;
-    });
+    const { promise: frozen, resolve: thaw } = deferred();
     let reads = 0;
     let keys = 0;
     const errors: string[] = [];
@@ -245,16 +233,15 @@ describe.skipIf(noRedis !== undefined)('a queued call is paid once and never los
         return fetch(input, init);
       },
     });
-    const worker = { lockDuration: 300, stalledInterval: 100, skipLockRenewal: true } as const;
-    work({ worker, onError: (error) => void errors.push(error.message) });
+    work({ worker: SHORT_LOCK, onError: (error) => void errors.push(error.message) });
     await queue.images.create({ prompt }, { jobId: 'order-1' });
-    await expect.poll(() => (lost === undefined ? keys > 1 : reads > 0), { timeout: 10_000 }).toBe(true);
+    await expect.poll(() => (lost === undefined ? keys > 1 : reads > 0)).toBe(true);
     // The lock expires, and another worker continues.
-    work({ worker });
+    work({ worker: SHORT_LOCK });
     await ended();
     const before = (await record('order-1')).data;
     thaw();
-    await expect.poll(() => errors.join(), { timeout: 10_000 }).toContain('lock');
+    await expect.poll(() => errors.join()).toContain('lock');
     expect((await record('order-1')).data).toEqual(before);
     expect(await queue.queue.getCompletedCount()).toBe(1);
     expect(sandbox.jobs).toHaveLength(1);

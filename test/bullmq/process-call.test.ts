@@ -17,18 +17,18 @@ const RULES = {
 /** Sets up a worker with one call and a sandbox. */
 function setup(data: Partial<GenJobData>, { stalledCounter = 0, at = {} } = {}) {
   const sandbox = createSandbox({ clock: 'manual', limits: 'off' });
-  const nothing = async () => {};
+  const noop = async () => {};
   const queueJob = {
     ...{ id: 'order-1', opts: {}, priority: 0, stalledCounter },
     data: { call: 'images', params: { prompt: 'a fox' }, ...data } as GenJobData,
-    ...{ extendLock: async () => true, moveToDelayed: nothing, updateProgress: nothing, log: nothing },
+    ...{ extendLock: async () => true, moveToDelayed: noop, updateProgress: noop, log: noop },
     async updateData(value: GenJobData) {
       this.data = value;
     },
-    changePriority: nothing,
+    changePriority: noop,
   };
-  const none = async () => false;
-  const jobIndex = { add: nothing, remove: nothing, size: async () => 1, consumeWake: none, hasWake: none };
+  const no = async () => false;
+  const jobIndex = { add: noop, remove: noop, size: async () => 1, consumeWake: no, hasWake: no };
   const process = createProcessor({
     ...{ rules: RULES, client: sandbox.client({ rateLimit: 'off' }), jobIndex },
     ...{ lockMs: 30_000, pollIntervalMs: 5_000, queue: { qualifiedName: 'bull:gen' } },
@@ -73,10 +73,10 @@ describe('a queued call', () => {
     expect(queueJob.data.failure).toBeUndefined();
     now = NOW + DAY_MS - 1;
     expect(await work()).toBeInstanceOf(DelayedError);
-    const troubled = queueJob.data;
+    const retrying = queueJob.data;
     thrown = new UnrecoverableError('give up');
     expect(await work()).toBeInstanceOf(UnrecoverableError);
-    Object.assign(queueJob, { data: troubled });
+    Object.assign(queueJob, { data: retrying });
     thrown = new Error('the log is down');
     now = NOW + DAY_MS;
     expect(await work()).toMatchObject({ message: expect.stringMatching(/^JobFailedError: /) });

@@ -7,8 +7,10 @@ import {
   type GenWorker,
   type GenWorkerOptions,
 } from 'gen-client/bullmq';
+import { redisStore } from 'gen-client/redis';
 import { createSandbox, type Sandbox, type SandboxOptions } from 'gen-client/sandbox';
-import { afterAll, afterEach, beforeAll, expect } from 'vitest';
+import { Redis } from 'ioredis';
+import { afterAll, afterEach, beforeAll, describe, expect } from 'vitest';
 import { type RealRedis, startRedis, whyNoRedis } from '../redis/real-redis.js';
 
 type Fetch = typeof globalThis.fetch;
@@ -43,11 +45,11 @@ export interface QueueOnSandbox {
   readonly keys: () => (string | undefined)[];
 }
 
-/** Why queue tests are skipped, or undefined. */
-export const noRedis = whyNoRedis();
+/** A suite that is skipped without Redis. */
+export const describeWithRedis = describe.skipIf(whyNoRedis() !== undefined);
 
-/** Starts one Redis per test file, and opens queues for each test. */
-export function queuesOnSandboxes(): { open(setup?: QueueSetup): QueueOnSandbox; redis(): RealRedis } {
+/** Starts one Redis per suite, and opens queues and stores for each test. */
+export function queuesOnSandboxes() {
   let redis: RealRedis;
   const opened: { close(): Promise<void> }[] = [];
   let names = 0;
@@ -60,8 +62,14 @@ export function queuesOnSandboxes(): { open(setup?: QueueSetup): QueueOnSandbox;
   afterAll(() => redis.close());
 
   return {
-    redis: () => redis,
-    open({ client: clientOptions, wrap = (fetch: Fetch) => fetch, sandbox: same, ...options }: QueueSetup = {}) {
+    /** Returns a store with a connection of its own. */
+    store() {
+      const connection = new Redis({ host: '127.0.0.1', port: redis.port });
+      opened.push({ close: async () => connection.disconnect() });
+      return redisStore(connection);
+    },
+    open(setup: QueueSetup = {}): QueueOnSandbox {
+      const { client: clientOptions, wrap = (fetch) => fetch, sandbox: same, ...options } = setup;
       names += 1;
       const connection = { host: '127.0.0.1', port: redis.port };
       const name = `calls-${names}`;
@@ -79,18 +87,14 @@ export function queuesOnSandboxes(): { open(setup?: QueueSetup): QueueOnSandbox;
         name,
         connection,
         failures,
-        asleep: (count = 1) => expect.poll(() => queue.queue.getDelayedCount(), { timeout: 10_000 }).toBe(count),
+        asleep: (count = 1) => expect.poll(() => queue.queue.getDelayedCount()).toBe(count),
         work(more = {}, ofOther = client) {
           const onFailed = (error: GenError) => void failures.push(error);
           const worker = createGenWorker(connection, ofOther, { name, pollIntervalMs: 40, onFailed, ...more });
           opened.push(worker);
           return worker;
         },
-        ended: async (count = 1) => {
-          const counted = () => queue.queue.getJobCountByTypes('completed', 'failed');
-          // A call may fall asleep only after two of the engine's checks, five seconds apart.
-          await expect.poll(counted, { timeout: 25_000 }).toBe(count);
-        },
+        ended: (count = 1) => expect.poll(() => queue.queue.getJobCountByTypes('completed', 'failed')).toBe(count),
         async record(id) {
           const job = await queue.queue.getJob(id);
           if (!job) throw new Error(`${id} is not in the queue`);
@@ -120,9 +124,4 @@ export function isCreate(input: Parameters<Fetch>[0], init?: RequestInit): boole
   return (init?.method ?? (input instanceof Request ? input.method : 'GET')) === 'POST';
 }
 
-/** Returns the videos' prompts in the order of creation. */
-export function createdOn({ sandbox }: QueueOnSandbox): string[] {
-  return sandbox.requests
-    .filter(({ method, path }) => method === 'POST' && path === '/v1/videos')
-    .map(({ body }) => String(JSON.parse(body ?? '{}').prompt));
-}
+export const PNG = new Blob([new Uint8Array([0x89, 0x50, 0x4e, 0x47, 13, 10, 26, 10])], { type: 'image/png' });

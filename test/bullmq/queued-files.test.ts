@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fromPath } from 'gen-client/node';
 import type { Sandbox } from 'gen-client/sandbox';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { noRedis, queuesOnSandboxes } from './queue-on-sandbox.js';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { describeWithRedis, queuesOnSandboxes } from './queue-on-sandbox.js';
 
 const prompt = 'the fox runs';
 const PNG = new Uint8Array(5_000);
@@ -18,7 +18,7 @@ const count = ({ requests }: Sandbox, method: string, path: string) =>
 const uploaded = (sandbox: Sandbox) => count(sandbox, 'POST', '/v1/uploads/complete');
 const deleted = (sandbox: Sandbox) => count(sandbox, 'DELETE', '/v1/uploads/');
 
-describe.skipIf(noRedis)('files in queued calls', () => {
+describeWithRedis('files in queued calls', () => {
   const queues = queuesOnSandboxes();
   let directory: string;
   let path: string;
@@ -29,7 +29,7 @@ describe.skipIf(noRedis)('files in queued calls', () => {
   });
   afterAll(() => rm(directory, { recursive: true }));
 
-  it('a Blob and a path outlive the process that queued them, and a file in two fields is uploaded once', async () => {
+  it('a Blob and a path need no process that queued them, and a file in two fields is uploaded once', async () => {
     const { sandbox, queue, work, ended, record } = queues.open();
     const fox = png();
     await queue.videos.create(
@@ -85,11 +85,11 @@ describe.skipIf(noRedis)('files in queued calls', () => {
     ['a Blob that is too large for Redis', () => new Blob([new Uint8Array(1024 * 1024 + 1)]), 'Blobs of at most 1 MB'],
     ['a file of the wrong kind', () => new Blob(['a film'], { type: 'video/mp4' }), 'an image is required'],
     ['a missing path', () => fromPath(join(directory, 'no.png')), 'no.png'],
-  ])('%s is rejected when it is queued', async (_, source, says) => {
+  ])('%s is rejected when it is queued', async (_, source, message) => {
     const { queue } = queues.open();
     const rejected = queue.videos.create({ prompt, first_frame_upload_id: source() });
     await expect(rejected).rejects.toThrow(/^first_frame_upload_id: /);
-    await expect(rejected).rejects.toThrow(says);
+    await expect(rejected).rejects.toThrow(message);
     expect(await queue.queue.count()).toBe(0);
   });
 });
