@@ -25,7 +25,7 @@ export const CAMPAIGNS: Readonly<Record<string, Campaign>> = {
   file: { about: 'processes that share a file store and are killed', file: 'test/store/shared-file.test.ts' },
   money: {
     about:
-      'processes on one Redis that are killed, paused for 45 s, and disconnected for 20 s with 600 calls in flight',
+      'processes on one Redis that are killed, paused for 45 s, and disconnected for 20 s, with 600 calls in flight',
     file: 'test/redis/money.test.ts',
   },
   storage: {

@@ -16,9 +16,8 @@ const IMPORTED_CORE: readonly (readonly [folder: RegExp, file: keyof typeof CORE
   [/^(index\.ts$|sandbox\/|cli\/)/, 'client'],
 ];
 
-const placeOf = (path: string) => relative(SOURCE, path).split(sep).join('/');
-const pathTo = (source: string) => relative(CACHE, source).split(sep).join('/');
-const rowOf = (path: string) => IMPORTED_CORE.find(([folder]) => folder.test(placeOf(path)));
+const relativePath = (from: string, to: string) => relative(from, to).split(sep).join('/');
+const rowOf = (path: string) => IMPORTED_CORE.find(([folder]) => folder.test(relativePath(SOURCE, path)));
 /** Returns true if a source is part of the two files. */
 export const isCore = (path: string) => path.startsWith(SOURCE + sep) && rowOf(path) === undefined;
 
@@ -27,16 +26,11 @@ export function writeCore(): void {
   mkdirSync(CACHE, { recursive: true });
   const files = readdirSync(SOURCE, { recursive: true, encoding: 'utf8' }).map((file) => join(SOURCE, file));
   for (const name of ['core', 'client'] as const) {
-    const above = files.filter((path) => path.endsWith('.ts') && rowOf(path)?.[1] === name);
-    // All share one file for webhook verification.
-    const imported = new Set([join(SOURCE, 'webhooks/index.ts'), ...above.flatMap(importedBy)]);
-    writeFileSync(
-      CORE[name],
-      [...imported]
-        .sort()
-        .map((path) => `export * from '${pathTo(path)}';\n`)
-        .join(''),
-    );
+    const importers = files.filter((path) => path.endsWith('.ts') && rowOf(path)?.[1] === name);
+    // Both contain webhook verification.
+    const imported = new Set([join(SOURCE, 'webhooks/index.ts'), ...importers.flatMap(importedBy)]);
+    const exports = [...imported].sort().map((path) => `export * from '${relativePath(CACHE, path)}';\n`);
+    writeFileSync(CORE[name], exports.join(''));
   }
 }
 
@@ -58,11 +52,10 @@ export function fromCore(extension: 'js' | 'cjs'): NonNullable<Options['esbuildP
     name: 'from-core',
     setup(build) {
       build.onResolve({ filter: /^\.\.?\// }, ({ path, importer, resolveDir, kind }) => {
-        const above = rowOf(importer);
+        const row = rowOf(importer);
         const target = resolve(resolveDir, path);
-        const name = kind === 'dynamic-import' ? (isCore(target) ? 'client' : entryPointOf(target)) : above?.[1];
-        if (above === undefined || name === undefined || (kind !== 'dynamic-import' && !isCore(target)))
-          return undefined;
+        const name = kind === 'dynamic-import' ? (isCore(target) ? 'client' : entryPointOf(target)) : row?.[1];
+        if (row === undefined || name === undefined || (kind !== 'dynamic-import' && !isCore(target))) return undefined;
         return { path: `./${name}.${extension}`, external: true, sideEffects: false };
       });
     },

@@ -11,8 +11,8 @@ const MIN_LICENSE_LENGTH = 500;
  */
 function shareDeclarations(): void {
   for (const file of readdirSync('dist').filter((name) => name.endsWith('.d.cts'))) {
-    const door = file.slice(0, -'.d.cts'.length);
-    if (existsSync(`dist/${door}.js`)) writeFileSync(`dist/${door}.d.ts`, `export * from './${door}.cjs';\n`);
+    const name = file.slice(0, -'.d.cts'.length);
+    if (existsSync(`dist/${name}.js`)) writeFileSync(`dist/${name}.d.ts`, `export * from './${name}.cjs';\n`);
   }
   // This peer is ESM only, so a CommonJS declaration needs the attribute, which tsup drops.
   const text = readFileSync('dist/ai-sdk.d.cts', 'utf8');
@@ -33,12 +33,12 @@ function collectLicenses(): void {
   }
   const notices = [...folders]
     .sort()
-    .map(notice)
+    .map(noticeOf)
     .join(`\n${'-'.repeat(80)}\n\n`);
   writeFileSync('dist/THIRD-PARTY-LICENSES.txt', `The code of these packages is bundled into dist.\n\n${notices}`);
 }
 
-function notice(folder: string): string {
+function noticeOf(folder: string): string {
   const { name, version, license } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
   const file = readdirSync(folder).find((entry) => /^licen[cs]e/i.test(entry));
   const text = file === undefined ? '' : readFileSync(join(folder, file), 'utf8').trim();

@@ -9,7 +9,8 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 
 /** A message as in the source, with `${…}` for interpolated values. */
 export interface Message {
-  readonly place: string;
+  /** The file and line. */
+  readonly location: string;
   readonly text: string;
   /** The error or function that receives the message. */
   readonly receiver: string;
@@ -38,35 +39,35 @@ function nameOf(callee: ts.Expression): string {
 
 /** Returns the call or constructor around a text, with its `code` or `reason`. */
 function receiverOf(node: ts.Node): Pick<Message, 'receiver' | 'code'> {
-  for (let at = node.parent; at !== undefined && !ts.isStatement(at); at = at.parent) {
-    if (!ts.isNewExpression(at) && !ts.isCallExpression(at)) continue;
-    const fields = at.arguments?.filter(ts.isObjectLiteralExpression).flatMap(({ properties }) => [...properties]);
-    const code = fields?.find((field) => /^(code|reason|step)$/.test(field.name?.getText() ?? ''));
-    const [first] = at.arguments ?? [];
+  for (let parent = node.parent; parent !== undefined && !ts.isStatement(parent); parent = parent.parent) {
+    if (!ts.isNewExpression(parent) && !ts.isCallExpression(parent)) continue;
+    const fields = parent.arguments?.filter(ts.isObjectLiteralExpression).flatMap(({ properties }) => [...properties]);
+    const field = fields?.find(({ name }) => /^(code|reason|step)$/.test(name?.getText() ?? ''));
+    const [first] = parent.arguments ?? [];
     const byPosition =
       first && ts.isStringLiteral(first) && /^[a-z]+(_[a-z]+)+$/.test(first.text) ? first.text : undefined;
-    const written =
-      code && ts.isPropertyAssignment(code) ? code.initializer.getText().replace(/^'|'$/g, '') : byPosition;
-    return { receiver: nameOf(at.expression), code: written };
+    const code =
+      field && ts.isPropertyAssignment(field) ? field.initializer.getText().replace(/^'|'$/g, '') : byPosition;
+    return { receiver: nameOf(parent.expression), code };
   }
   return { receiver: '', code: undefined };
 }
 
 function messagesIn(file: string): Message[] {
   const ast = ts.createSourceFile(relative(root, file), readFileSync(file, 'utf8'), ts.ScriptTarget.Latest, true);
-  const found: Message[] = [];
+  const messages: Message[] = [];
   const visit = (node: ts.Node): void => {
     if (ts.isImportDeclaration(node) || ts.isExportDeclaration(node) || ts.isTypeNode(node)) return;
     const text = textOf(node);
     if (text !== undefined && isMessage(text)) {
       const line = ast.getLineAndCharacterOfPosition(node.getStart()).line + 1;
-      found.push({ place: `${ast.fileName}:${line}`, text: text.trim(), ...receiverOf(node) });
+      messages.push({ location: `${ast.fileName}:${line}`, text: text.trim(), ...receiverOf(node) });
       return;
     }
     ts.forEachChild(node, visit);
   };
   visit(ast);
-  return found;
+  return messages;
 }
 
 /** Returns the messages of a `src` folder, in the order of the files. */
@@ -78,9 +79,9 @@ export function messagesBelow(folder = ''): Message[] {
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
   const [, , folder = ''] = process.argv;
-  for (const { place, text, receiver, code } of messagesBelow(folder && `${folder}/`)) {
+  for (const { location, text, receiver, code } of messagesBelow(folder && `${folder}/`)) {
     process.stdout.write(
-      `${place}  ${[receiver, code].filter(Boolean).join(' ')}\n    ${text.replaceAll('\n', '\\n')}\n`,
+      `${location}  ${[receiver, code].filter(Boolean).join(' ')}\n    ${text.replaceAll('\n', '\\n')}\n`,
     );
   }
 }

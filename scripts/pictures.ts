@@ -11,18 +11,16 @@ import { launch } from '../test/support/browser.js';
 
 const [folder] = process.argv.slice(2);
 const views = [1280, 390].flatMap((width) =>
-  ['light', 'dark'].map((colorScheme) => ({
-    path: `${folder}/sandbox-${width}-${colorScheme}.png`,
-    width,
-    colorScheme,
-  })),
+  ['light', 'dark'].map((colorScheme) => {
+    return { path: `${folder}/sandbox-${width}-${colorScheme}.png`, width, colorScheme };
+  }),
 );
 const forDocs = { path: join(import.meta.dirname, '../docs/sandbox.png'), width: 1280, colorScheme: 'light' };
 
 /** The receiver's second response is a 500, so that the page shows a retried webhook. */
-let delivered = 0;
-const receiver = createServer((_, response) => response.writeHead(delivered++ === 1 ? 500 : 204).end());
-await new Promise<void>((ready) => receiver.listen(0, '127.0.0.1', ready));
+let deliveries = 0;
+const receiver = createServer((_, response) => response.writeHead(deliveries++ === 1 ? 500 : 204).end());
+await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve));
 const webhook_url = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/webhooks`;
 
 const sandbox = createSandbox({ clock: 'manual', seed: 7, jobDurationMs: 40_000 });
@@ -49,8 +47,8 @@ for (const { path, width, colorScheme } of folder === undefined ? [forDocs] : vi
   const context = await browser.newContext({ viewport: { width, height: 900 }, colorScheme });
   const page = await context.newPage();
   await page.goto(service.url);
-  // The page has polled once, and the first frames of its videos are loaded.
-  await new Promise((done) => setTimeout(done, 2_500));
+  // By then, the page has polled once and loaded the first frames of its videos.
+  await new Promise((resolve) => setTimeout(resolve, 2_500));
   await page.screenshot?.({ path });
   await context.close();
 }

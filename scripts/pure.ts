@@ -5,7 +5,7 @@ import type { Options } from 'tsup';
 import ts from 'typescript';
 import { isCore } from './core.js';
 
-const OWN = resolve('src');
+const SOURCE = resolve('src');
 const PURE = '/* @__PURE__ */ ';
 
 /** Marks non-literal top-level constants, and classes with a computed member, as droppable. */
@@ -42,7 +42,7 @@ function changesOf(statement: ts.Statement): Change[] {
   return [{ start, end: statement.getEnd(), replace }];
 }
 
-const RUNS: readonly ts.SyntaxKind[] = [
+const RUNNING_CODE: readonly ts.SyntaxKind[] = [
   ...[ts.SyntaxKind.CallExpression, ts.SyntaxKind.NewExpression, ts.SyntaxKind.BinaryExpression],
   ...[ts.SyntaxKind.PropertyAccessExpression, ts.SyntaxKind.ElementAccessExpression],
   ...[ts.SyntaxKind.SpreadAssignment, ts.SyntaxKind.SpreadElement],
@@ -51,7 +51,7 @@ const RUNS: readonly ts.SyntaxKind[] = [
 /** Returns true if evaluating an expression may run code, such as a call or a getter. Function bodies don't run. */
 function mayRun(node: ts.Node): boolean {
   if (ts.isFunctionLike(node)) return false;
-  return RUNS.includes(node.kind) || (ts.forEachChild(node, mayRun) ?? false);
+  return RUNNING_CODE.includes(node.kind) || (ts.forEachChild(node, mayRun) ?? false);
 }
 
 /** Empties doc comments, which the declarations contain. Their lines remain, so that source maps stay correct. */
@@ -70,7 +70,7 @@ export const pure: NonNullable<Options['esbuildPlugins']>[number] = {
   name: 'pure',
   setup(build) {
     build.onLoad({ filter: /\.ts$/ }, async ({ path }) => {
-      if (!path.startsWith(OWN)) return undefined;
+      if (!path.startsWith(SOURCE)) return undefined;
       const text = withoutDocComments(await readFile(path, 'utf8'));
       return { contents: isCore(path) ? markPure(text) : text, loader: 'ts' };
     });

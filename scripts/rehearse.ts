@@ -20,25 +20,23 @@ async function rehearse(tarball: string): Promise<void> {
   await startRegistry();
   const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string };
   const publish = () => run(ROOT, [process.execPath, 'scripts/release.ts', 'publish', tarball]);
-  demand(publish(), 'a first release is rejected', (output) => output.includes('is not on npm yet'), 1);
+  check(publish(), 'a first release is rejected', (output) => output.includes('is not on npm yet'), 1);
   // The first, manual release, which npm requires before it accepts one from a workflow.
   const placeholder = makeFolder('placeholder');
   writeFileSync(join(placeholder, 'package.json'), '{ "name": "gen-client", "version": "0.0.0" }');
-  demand(run(placeholder, ['npm', 'publish', '--access', 'public']), 'the manual release');
+  check(run(placeholder, ['npm', 'publish', '--access', 'public']), 'the manual release');
   const isPublished = (output: string) =>
     output.includes(`gen-client@${version} is published as latest.`) && !/npm warn publish/i.test(output);
-  demand(publish(), `${version} is published without a warning`, isPublished);
-  demand(publish(), 'a repeated release finds the same bytes', (output) => output.includes('it is this tarball'));
+  check(publish(), `${version} is published without a warning`, isPublished);
+  check(publish(), 'a repeated release finds the same bytes', (output) => output.includes('it is this tarball'));
 
   const project = makeFolder('project');
   writeFileSync(join(project, 'package.json'), '{ "name": "project", "private": true }');
-  // The README's command.
-  const [command = ''] = blockOf(({ language, code }) => language === 'sh' && code.startsWith('npm install')).split(
-    '\n',
-  );
-  demand(run(project, ['sh', '-c', command]), command);
+  const install = blockOf(({ language, code }) => language === 'sh' && code.startsWith('npm install'));
+  const [command = ''] = install.split('\n');
+  check(run(project, ['sh', '-c', command]), command);
   const installed = run(project, [process.execPath, '-p', 'require("gen-client/package.json").version']);
-  demand(installed, 'the project has the published version', (output) => output.trim() === version);
+  check(installed, 'the project has the published version', (output) => output.trim() === version);
   await makeVideos(project);
 }
 
@@ -48,76 +46,76 @@ async function startRegistry(): Promise<void> {
   const config = {
     storage: join(home, 'storage'),
     auth: { htpasswd: { file: join(home, 'htpasswd') } },
-    uplinks: { outside: { url: run(home, ['npm', 'config', 'get', 'registry']).stdout.trim(), timeout: '60s' } },
+    uplinks: { npm: { url: run(home, ['npm', 'config', 'get', 'registry']).stdout.trim(), timeout: '60s' } },
     packages: {
       'gen-client': { access: '$all', publish: '$authenticated' },
-      '**': { access: '$all', proxy: 'outside' },
+      '**': { access: '$all', proxy: 'npm' },
     },
     log: { type: 'stdout', format: 'json', level: 'error' },
   };
   writeFileSync(join(home, 'config.json'), JSON.stringify(config));
   const host = `127.0.0.1:${await freePort()}`;
-  const written = start(home, [process.execPath, VERDACCIO, '--config', 'config.json', '--listen', host]);
-  await until('the registry responds', written, () => fetch(`http://${host}/-/ping`).then(({ ok }) => ok || undefined));
+  const output = start(home, [process.execPath, VERDACCIO, '--config', 'config.json', '--listen', host]);
+  await until('the registry responds', output, () => fetch(`http://${host}/-/ping`).then(({ ok }) => ok || undefined));
   const user = { name: 'rehearsal', password: crypto.randomUUID() };
-  const answer = await fetch(`http://${host}/-/user/org.couchdb.user:${user.name}`, {
-    method: 'PUT',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify(user),
-  });
-  const { token } = (await answer.json()) as { token: string };
+  const headers = { 'content-type': 'application/json' };
+  const init = { method: 'PUT', headers, body: JSON.stringify(user) };
+  const created = await fetch(`http://${host}/-/user/org.couchdb.user:${user.name}`, init);
+  const { token } = (await created.json()) as { token: string };
   const settings = join(home, 'npmrc');
   writeFileSync(settings, `registry=http://${host}/\n//${host}/:_authToken=${token}\n`, { mode: 0o600 });
   const cache = makeFolder('cache');
   env = { ...env, npm_config_userconfig: settings, npm_config_registry: `http://${host}/`, npm_config_cache: cache };
 }
 
-/** The README's first video, with the sandbox in one terminal and the program in another. */
+/** Creates the README's first video, with the sandbox in one terminal and the program in another. */
 async function makeVideos(project: string): Promise<void> {
   const command = blockOf(({ code }) => /^npx gen-client sandbox$/.test(code));
-  const written = start(project, ['sh', '-c', `exec ${command} --port 0`]);
-  const settings = await until(command, written, async () => /^export (GEN_.*)$/m.exec(written())?.[1]);
+  const output = start(project, ['sh', '-c', `exec ${command} --port 0`]);
+  const settings = await until(command, output, async () => /^export (GEN_.*)$/m.exec(output())?.[1]);
   env = { ...env, ...Object.fromEntries(settings.split(' ').map((pair) => pair.split(/=(.*)/s))) };
   const esm = blockOf((block) => block.language === 'js');
-  const required = esm.replace(/^import (\{.*\}) from ('.*');$/gm, 'const $1 = require($2);');
-  const [imports = '', ...rest] = required.split('\n\n');
+  const commonJs = esm.replace(/^import (\{.*\}) from ('.*');$/gm, 'const $1 = require($2);');
+  const [imports = '', ...rest] = commonJs.split('\n\n');
   const cjs = `${imports}\n\n(async () => {\n${rest.join('\n\n')}\n})();\n`;
   for (const [file, code] of Object.entries({ 'fox.mjs': esm, 'fox.cjs': cjs })) {
-    const own = join(project, file.replace('.', '-'));
-    mkdirSync(own);
-    writeFileSync(join(own, file), code);
+    const cwd = join(project, file.replace('.', '-'));
+    mkdirSync(cwd);
+    writeFileSync(join(cwd, file), code);
     const isSaved = (output: string) =>
-      /fox\.mp4 saved, \d+ tokens charged$/m.test(output) && statSync(join(own, 'fox.mp4')).size > 1_000;
-    demand(run(own, [process.execPath, file]), `node ${file}`, isSaved);
+      /fox\.mp4 saved, \d+ tokens charged$/m.test(output) && statSync(join(cwd, 'fox.mp4')).size > 1_000;
+    check(run(cwd, [process.execPath, file]), `node ${file}`, isSaved);
   }
 }
 
 function blockOf(isWanted: (block: ReturnType<typeof blocksOf>[number]) => boolean): string {
-  const found = blocksOf('README.md').find(isWanted);
-  if (found === undefined) throw new Error('README.md lacks a block that the rehearsal needs.');
-  return found.code;
+  const block = blocksOf('README.md').find(isWanted);
+  if (block === undefined) throw new Error('README.md lacks a block that the rehearsal needs.');
+  return block.code;
 }
 
 function makeFolder(name: string): string {
-  const made = join(folder, name);
-  mkdirSync(made);
-  return made;
+  const path = join(folder, name);
+  mkdirSync(path);
+  return path;
 }
-
-type Ended = ReturnType<typeof run>;
 
 /** Runs a program until it exits. */
 function run(cwd: string, [program = '', ...args]: readonly string[]) {
   return spawnSync(program, args, { cwd, env, encoding: 'utf8', timeout: PATIENCE_MS });
 }
 
-/** Prints a passed check, or ends the rehearsal with the output. */
-function demand(ended: Ended, what: string, holds: (output: string) => boolean = () => true, status = 0): void {
-  const output = ended.stdout + ended.stderr;
-  if (ended.status !== status || !holds(output)) {
-    throw new Error(`${what}: this failed. It ended with ${ended.status} and wrote:\n${output}`);
-  }
-  process.stdout.write(`✓ ${what}\n`);
+/** Prints a passed check. Throws with the program's output if its status or output is wrong. */
+function check(
+  result: ReturnType<typeof run>,
+  name: string,
+  isExpected: (output: string) => boolean = () => true,
+  status = 0,
+): void {
+  const output = result.stdout + result.stderr;
+  if (result.status !== status || !isExpected(output))
+    throw new Error(`${name}: failed with exit code ${result.status}. Output:\n${output}`);
+  process.stdout.write(`✓ ${name}\n`);
 }
 
 /** Starts a server in its own process group, so that its children end with it. Returns its output so far. */
@@ -129,12 +127,12 @@ function start(cwd: string, [program = '', ...args]: readonly string[]): () => s
 }
 
 /** Waits until a server is ready. */
-async function until<T>(what: string, written: () => string, look: () => Promise<T | undefined>): Promise<T> {
+async function until<T>(name: string, output: () => string, attempt: () => Promise<T | undefined>): Promise<T> {
   for (const deadline = Date.now() + PATIENCE_MS; Date.now() < deadline; await pause(100)) {
-    const found = await look().catch(() => undefined);
-    if (found !== undefined) return found;
+    const value = await attempt().catch(() => undefined);
+    if (value !== undefined) return value;
   }
-  throw new Error(`${what}: this failed. The server wrote:\n${written()}`);
+  throw new Error(`${name}: timed out. The server's output:\n${output()}`);
 }
 
 try {

@@ -25,29 +25,26 @@ export function problemsOf({ manifest, changelog, versionSource, tag, builtIn, i
   const { version, repository } = manifest;
   const missing = Object.entries(ADDRESSES)
     .filter(([field]) => !JSON.stringify(manifest[field] ?? '').includes('://'))
-    .map(([field, example]) => `package.json has no \`${field}\`: fill in where the code lives, as ${example}.`);
+    .map(([field, example]) => `package.json has no \`${field}\`. Set it to ${example}.`);
   const isElsewhere =
     builtIn !== undefined && missing.length === 0 && !JSON.stringify(repository).includes(`github.com/${builtIn}`);
   const headings = changelog.match(/^## .*$/gm) ?? [];
   const isDated = (heading: string) => heading.startsWith(`## [${version}] - `) && /\d{4}-\d{2}-\d{2}$/.test(heading);
-  const checks: readonly (readonly [isWrong: boolean, sentence: string])[] = [
-    [isElsewhere, `npm refuses a package that is built in ${builtIn} while \`repository\` names another one.`],
-    [!isOnMain, `${tag} is not on main: merge what it names into main, and tag it there.`],
-    [
-      tag !== `v${version}`,
-      `The tag ${tag} is not the version ${version} of package.json: raise one, or move the other.`,
-    ],
-    [!versionSource.includes(`'${version}'`), `src/runtime/version.ts does not say '${version}': raise it.`],
+  const checks: readonly (readonly [isWrong: boolean, problem: string])[] = [
+    [isElsewhere, `npm rejects a package that is built in ${builtIn}, because \`repository\` is another one.`],
+    [!isOnMain, `${tag} is not on main. Merge its commit into main, and tag it there.`],
+    [tag !== `v${version}`, `The tag ${tag} is not the version ${version} of package.json. Change one of them.`],
+    [!versionSource.includes(`'${version}'`), `src/runtime/version.ts has another version. Set it to '${version}'.`],
     [
       !headings.some(isDated),
-      `CHANGELOG.md has no heading "## [${version}] - YYYY-MM-DD": date the section of this version.`,
+      `CHANGELOG.md has no heading "## [${version}] - YYYY-MM-DD". Add the date to the section of this version.`,
     ],
     [
       headings.some((heading) => /unreleased/i.test(heading)),
-      'CHANGELOG.md has an "Unreleased" section: give it the version and the date.',
+      'CHANGELOG.md has an "Unreleased" section. Replace its heading with the version and the date.',
     ],
   ];
-  return [...missing, ...checks.flatMap(([isWrong, sentence]) => (isWrong ? [sentence] : []))];
+  return [...missing, ...checks.flatMap(([isWrong, problem]) => (isWrong ? [problem] : []))];
 }
 
 /** Returns a version's section of the changelog, without its heading. */
@@ -68,20 +65,19 @@ export function npmTagOf(version: string, latest = '0.0.0'): string {
 
 /** Publishes a tarball, unless the registry already has the same bytes. */
 function publish(tarball: string): string {
-  const { name, version } = JSON.parse(
-    execFileSync('tar', ['-xzOf', tarball, 'package/package.json'], { encoding: 'utf8' }),
-  ) as { name: string; version: string };
+  const packed = execFileSync('tar', ['-xzOf', tarball, 'package/package.json'], { encoding: 'utf8' });
+  const { name, version } = JSON.parse(packed) as { name: string; version: string };
   const known = view(name);
   if (known === undefined) {
     throw new Error(
-      `${name} is not on npm yet, and a trusted publisher needs a package that is there: publish this run's tarball once by hand, as CONTRIBUTING.md says, register the publisher, and run this job again.`,
+      `${name} is not on npm yet, and a trusted publisher can only be registered for an existing package. Publish this run's tarball manually, register the publisher (see CONTRIBUTING.md), and run this job again.`,
     );
   }
   if ([known.versions].flat().includes(version)) {
     const published = view(`${name}@${version}`)?.dist?.integrity;
     const own = `sha512-${createHash('sha512').update(readFileSync(tarball)).digest('base64')}`;
     if (published === own) return `${name}@${version} is published, and it is this tarball.`;
-    throw new Error(`${name}@${version} is published with other bytes than this tarball: raise the version.`);
+    throw new Error(`${name}@${version} is published with other bytes than this tarball. Raise the version.`);
   }
   const tag = npmTagOf(version, known['dist-tags']?.latest);
   execFileSync('npm', ['publish', tarball, '--access', 'public', '--tag', tag], { stdio: 'inherit' });
@@ -89,19 +85,20 @@ function publish(tarball: string): string {
 }
 
 /** The registry's data about a package or a version. */
-interface Known {
+interface RegistryData {
   readonly versions?: string | readonly string[];
   readonly 'dist-tags'?: { readonly latest?: string };
   readonly dist?: { readonly integrity?: string };
   readonly error?: { readonly code?: string; readonly summary?: string };
 }
 
-function view(what: string): Known | undefined {
+function view(specifier: string): RegistryData | undefined {
   // npm also writes errors to stdout.
-  const { stdout } = spawnSync('npm', ['view', what, '--json'], { encoding: 'utf8' });
-  const known = JSON.parse(stdout || '{}') as Known;
+  const { stdout } = spawnSync('npm', ['view', specifier, '--json'], { encoding: 'utf8' });
+  const known = JSON.parse(stdout || '{}') as RegistryData;
   if (known.error?.code === 'E404') return undefined;
-  if (known.error !== undefined) throw new Error(`npm view ${what} failed: ${known.error.summary ?? known.error.code}`);
+  if (known.error !== undefined)
+    throw new Error(`npm view ${specifier} failed: ${known.error.summary ?? known.error.code}`);
   return known;
 }
 

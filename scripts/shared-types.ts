@@ -1,4 +1,4 @@
-// Types that several declarations share but no user needs, so no entry point exports them. This file gives them a declaration.
+// Types that several declarations share but no user needs, so no entry point exports them. This file declares them once.
 // The build warns about shared types that are neither here nor exported.
 
 export type { DefaultVideoModel, OpenString } from '../src/catalog.js';

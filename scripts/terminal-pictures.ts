@@ -1,6 +1,6 @@
 // `node --import ./scripts/typescript.mjs scripts/terminal-pictures.ts`: runs the CLI in a pseudo-terminal on the sandbox, and
 // writes the screen to docs/terminal-job.svg and docs/terminal-batch.svg. Needs `script` from util-linux.
-import { type ChildProcess, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -44,7 +44,7 @@ class Screen {
     else if (command === 'G') this.#column = Math.max(0, count - 1);
     else if (command === 'K') this.lines[this.#row] = count === 2 ? '' : line.slice(0, this.#column);
     else if (command === 'J') this.lines.splice(this.#row, Number.POSITIVE_INFINITY, line.slice(0, this.#column));
-    // Cursor visibility and colors don't move anything.
+    // Cursor visibility and colors don't change the text.
     else if (!/[hlm]/.test(command)) throw new Error(`Unknown escape sequence: ${command}.`);
   }
 
@@ -60,19 +60,19 @@ class Screen {
   }
 }
 
-const escaped = (text: string) => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
+const escapeXml = (text: string) => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 
 /** Draws lines as SVG, in the colors of the reader's theme. */
 function picture(lines: readonly string[]): string {
   const [size, height, margin, top] = [13, 20, 18, 44];
   const width = Math.round(COLUMNS * size * 0.602 + 2 * margin);
-  const tall = top + lines.length * height + 8;
-  const text = lines.map((line, at) => {
+  const totalHeight = top + lines.length * height + 8;
+  const text = lines.map((line, index) => {
     const kind = line.startsWith('$') ? ' class="command"' : /[█░]| elapsed/.test(line) ? ' class="live"' : '';
-    return `<text x="${margin}" y="${top + (at + 0.5) * height}"${kind} xml:space="preserve">${escaped(line)}</text>`;
+    return `<text x="${margin}" y="${top + (index + 0.5) * height}"${kind} xml:space="preserve">${escapeXml(line)}</text>`;
   });
-  const dots = [0, 1, 2].map((at) => `<circle cx="${margin + 6 + at * 18}" cy="20" r="5.5" class="dot"/>`);
-  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${tall}" width="${width}" height="${tall}" role="img">
+  const dots = [0, 1, 2].map((index) => `<circle cx="${margin + 6 + index * 18}" cy="20" r="5.5" class="dot"/>`);
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${totalHeight}" width="${width}" height="${totalHeight}" role="img">
 <style>
 text { font: ${size}px ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace; fill: #3b4252; }
 .command { fill: #0b1324; font-weight: 600; }
@@ -87,13 +87,13 @@ text { fill: #c3ccdb; }
 .dot { fill: #475569; }
 }
 </style>
-<rect x="0.5" y="0.5" width="${width - 1}" height="${tall - 1}" rx="10" class="frame"/>
+<rect x="0.5" y="0.5" width="${width - 1}" height="${totalHeight - 1}" rx="10" class="frame"/>
 ${[...dots, ...text].join('\n')}
 </svg>
 `;
 }
 
-interface Shot {
+interface Screenshot {
   readonly file: string;
   readonly command: string;
   /** Number of screen rows. */
@@ -103,31 +103,26 @@ interface Shot {
 }
 
 /** Runs a command in a pseudo-terminal to its end, and returns the screen at the moment of the picture. */
-async function screenOf({ command, rows, when }: Shot, env: NodeJS.ProcessEnv): Promise<string[]> {
+async function screenOf({ command, rows, when }: Screenshot, env: NodeJS.ProcessEnv): Promise<string[]> {
   const sized = `stty cols ${COLUMNS} rows ${rows}; ${command.replace(/^gen-client/, `'${process.execPath}' '${BIN}'`)}`;
-  const child = spawn('script', ['-qec', sized, '/dev/null'], {
-    cwd: folder,
-    env,
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
+  const stdio: ['ignore', 'pipe', 'inherit'] = ['ignore', 'pipe', 'inherit'];
+  const child = spawn('script', ['-qec', sized, '/dev/null'], { cwd: folder, env, stdio });
   const screen = new Screen();
   screen.write(`$ ${command}\r\n`);
-  let shown: string[] | undefined;
+  let lines: string[] | undefined;
   child.stdout.setEncoding('utf8').on('data', (text: string) => {
     screen.write(text);
-    if (shown === undefined && when.test(screen.lines.join('\n'))) shown = screen.text.slice(-rows);
+    if (lines === undefined && when.test(screen.lines.join('\n'))) lines = screen.text.slice(-rows);
   });
   const [code] = await once(child, 'close');
-  if (code !== 0 || shown === undefined) {
+  if (code !== 0 || lines === undefined)
     throw new Error(`${command} exited with ${code} without showing ${when}:\n${screen.lines.join('\n')}`);
-  }
-  return shown;
+  return lines;
 }
 
-async function startSandbox(
-  ...words: string[]
-): Promise<{ readonly child: ChildProcess; readonly env: NodeJS.ProcessEnv }> {
-  const child = spawn(process.execPath, [BIN, 'sandbox', '--port', '0', '--json', ...words], {
+/** Starts a sandbox, and returns the environment for its clients. */
+async function startSandbox(...flags: string[]) {
+  const child = spawn(process.execPath, [BIN, 'sandbox', '--port', '0', '--json', ...flags], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   const [line] = await once(createInterface({ input: child.stdout }), 'line');
@@ -136,23 +131,23 @@ async function startSandbox(
   return { child, env: { PATH, HOME, TERM: 'xterm-256color', GEN_BASE_URL: baseUrl, GEN_API_KEY: apiKey } };
 }
 
-const JOB: Shot = {
+const JOB: Screenshot = {
   file: 'docs/terminal-job.svg',
   command: 'gen-client video "a fox at dawn" --duration 5 --out fox.mp4',
   rows: 4,
   when: /0:0[4-9] elapsed/,
 };
-const BATCH: Shot = {
+const BATCH: Screenshot = {
   file: 'docs/terminal-batch.svg',
   command: 'gen-client batch foxes.jsonl --out out/ --max-tokens 500 --concurrency 6',
   rows: 24,
   when: /1[7-9] of 30 done.*left/,
 };
 
-const foxes = Array.from({ length: 30 }, (_, at) => {
-  const id = `fox-${String(at + 1).padStart(2, '0')}`;
-  if (at % 5 === 0) return { id, call: 'videos', prompt: `fox ${at} runs`, duration: 4, resolution: '480p' };
-  return { id, call: 'images', model: 'svc-image-fast', prompt: `fox ${at}` };
+const foxes = Array.from({ length: 30 }, (_, index) => {
+  const id = `fox-${String(index + 1).padStart(2, '0')}`;
+  if (index % 5 === 0) return { id, call: 'videos', prompt: `fox ${index} runs`, duration: 4, resolution: '480p' };
+  return { id, call: 'images', model: 'svc-image-fast', prompt: `fox ${index}` };
 });
 
 await build({
