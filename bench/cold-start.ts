@@ -111,22 +111,20 @@ function rowsOf(figures: Figures, base: string): string[][] {
   ]);
 }
 
-const TOLD = { own: OWN, peers: PEERS };
-
 /** Returns the section of bench/README.md. */
 export async function run(): Promise<string> {
   const imports = await importTimes();
-  const answers = await firstResponses();
+  const responses = await firstResponses();
   return [
     '## Cold start',
     `Milliseconds in a fresh Node process, ${ROUNDS} interleaved rounds.`,
     '### Import and first response',
     'The import, the client, and one JSON response of a local server.',
-    table(['client', 'version', 'import and first response, ms', `times ${BARE}`], rowsOf(answers, BARE)),
-    verdict(answers, { ...TOLD, base: BARE, most: MAX_TIMES_FETCH, words: 'a bare fetch' }),
+    table(['client', 'version', 'import and first response, ms', `times ${BARE}`], rowsOf(responses, BARE)),
+    verdict(responses, { own: OWN, peers: PEERS, base: BARE, max: MAX_TIMES_FETCH, baseName: 'a bare fetch' }),
     '### Import alone',
     table(['package', 'version', 'import, ms', `times ${BASE}`], rowsOf(imports, BASE)),
-    verdict(imports, { ...TOLD, base: BASE, most: MAX_TIMES_BASE, words: 'ky and zod/mini' }),
+    verdict(imports, { own: OWN, peers: PEERS, base: BASE, max: MAX_TIMES_BASE, baseName: 'ky and zod/mini' }),
     `The first use of \`fetch\`, \`Request\`, or \`FormData\`, even with \`typeof\`, loads Node's own fetch, which takes ${formatSpread(ratio(imports, FETCH, OWN))} times as long as the ESM entry point. This SDK and ky use them at import, the other peers at their first request.`,
   ].join('\n\n');
 }

@@ -89,14 +89,11 @@ function rowsOf({ times, cpu, peak }: Transfers, base: string): string[][] {
     const rate = all.map((ms) => SIZE / MB / (ms / 1000));
     // Throughput is the inverse of time.
     const { median, low, high } = ratio(times, base, way);
-    const version = /^(fetch|node:|disk)/.test(way)
-      ? 'Node'
-      : way.startsWith('gen-client')
-        ? 'this build'
-        : versionOf(way);
-    const ofCpu = formatSpread(ratio(cpu, base, way));
+    const own = way.startsWith('gen-client') ? 'this build' : undefined;
+    const version = /^(fetch|node:|disk)/.test(way) ? 'Node' : (own ?? versionOf(way));
+    const cpuRatio = formatSpread(ratio(cpu, base, way));
     const memory = formatSpread(spread(peak.get(way) ?? []), 0);
-    return [way, version, formatSpread(spread(rate), 0), formatSpread({ median, low, high }), ofCpu, memory];
+    return [way, version, formatSpread(spread(rate), 0), formatSpread({ median, low, high }), cpuRatio, memory];
   });
 }
 

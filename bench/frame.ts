@@ -36,8 +36,8 @@ export async function interleaved(
 ): Promise<Figures> {
   const figures = new Map<string, number[]>(candidates.map(({ name }) => [name, []]));
   for (let round = -warmups; round < rounds; round += 1) {
-    for (let at = 0; at < candidates.length; at += 1) {
-      const candidate = candidates[(at + Math.abs(round)) % candidates.length];
+    for (let turn = 0; turn < candidates.length; turn += 1) {
+      const candidate = candidates[(turn + Math.abs(round)) % candidates.length];
       const figure = await candidate?.measure();
       if (round >= 0 && candidate && figure !== undefined) figures.get(candidate.name)?.push(figure);
     }
@@ -48,8 +48,8 @@ export async function interleaved(
 /** Returns the median and the middle 80%. */
 export function spread(figures: readonly number[]): Spread {
   const sorted = [...figures].sort((a, b) => a - b);
-  const at = (share: number) => sorted[Math.round(share * (sorted.length - 1))] ?? Number.NaN;
-  return { median: at(0.5), low: at(0.1), high: at(0.9) };
+  const quantile = (share: number) => sorted[Math.round(share * (sorted.length - 1))] ?? Number.NaN;
+  return { median: quantile(0.5), low: quantile(0.1), high: quantile(0.9) };
 }
 
 /** Returns the ratio of `name` to `base` per round, because a slow round affects both. */
@@ -66,26 +66,25 @@ export function formatSpread({ median, low, high }: Spread, digits = 2): string 
 /** Formats a Markdown table. */
 export function table(columns: readonly string[], rows: readonly (readonly (string | number)[])[]): string {
   const line = (cells: readonly (string | number)[]) => `| ${cells.join(' | ')} |`;
-  return [line(columns), line(columns.map((_, at) => (at === 0 ? '---' : '---:'))), ...rows.map(line)].join('\n');
+  return [line(columns), line(columns.map((_, column) => (column === 0 ? '---' : '---:'))), ...rows.map(line)].join(
+    '\n',
+  );
 }
 
 /** Returns the target of `own`, its result, and the `peers` that are ahead. */
 export function verdict(
   figures: Figures,
-  { own, base, most, words, peers }: Record<'own' | 'base' | 'words', string> & { most: number; peers: string[] },
+  { own, base, max, baseName, peers }: Record<'own' | 'base' | 'baseName', string> & { max: number; peers: string[] },
 ): string {
   const { median } = ratio(figures, own, base);
   const ahead = peers.filter((name) => ratio(figures, name, own).median < 1);
-  const missed = median > most ? ', which misses it' : '';
+  const missed = median > max ? ', which misses it' : '';
   const others = ahead.length > 0 ? `Ahead of this SDK: ${ahead.join(', ')}.` : 'No peer is ahead.';
-  return `Target: at most ${most} times ${words}; measured ${median.toFixed(2)}${missed}. ${others}`;
+  return `Target: at most ${max} times ${baseName}; measured ${median.toFixed(2)}${missed}. ${others}`;
 }
 
 /** Starts a server in its own process, which prints its URL. */
-export async function serve(
-  file: string,
-  ...args: string[]
-): Promise<{ readonly url: string; readonly end: () => void }> {
+export async function serve(file: string, ...args: string[]) {
   const program = fileURLToPath(new URL(file, import.meta.url));
   const child = spawn(process.execPath, [program, ...args], { stdio: ['ignore', 'pipe', 'inherit'] });
   const [url] = (await once(child.stdout, 'data')) as [Buffer];
@@ -107,7 +106,7 @@ export function versionOf(name: string): string {
       const manifest = readFileSync(new URL(`node_modules/${name}/package.json`, base), 'utf8');
       return (JSON.parse(manifest) as { version: string }).version;
     } catch {
-      // Try the other place.
+      // Try the other folder.
     }
   }
   throw new Error(`${name} is not installed; run npm ci --prefix bench/peers`);

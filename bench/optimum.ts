@@ -1,7 +1,7 @@
+import { KINDS, type Kind, LATENCY_MS } from './waiting/simulation.js';
+
 /** Polls per millisecond that waits use: seven eighths of 120 per minute. */
 const POLLS_PER_MS = (7 / 8) * (120 / 60_000);
-
-import { KINDS, type Kind, LATENCY_MS } from './waiting/simulation.js';
 
 /** Minimum time between two polls of a job: the service's for videos, the SDK's for images. */
 const REST_MS: Readonly<Record<string, number>> = { video: 10_000, image: 2_500 };

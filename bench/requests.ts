@@ -10,7 +10,7 @@ const SEQUENTIAL = 500;
 const PARALLEL = 2_000;
 /** Calls of each candidate before the first round, so that the compiler has finished. */
 const WARMUP = 10_000;
-const AT_ONCE = 50;
+const CONCURRENCY = 50;
 const TARGETS = { sequential: 1.3, parallel: 1.5 } as const;
 const BASE = 'bare fetch';
 const OWN = 'gen-client';
@@ -18,15 +18,15 @@ const OWN = 'gen-client';
 interface Mode {
   readonly title: string;
   readonly verb: 'get' | 'post';
-  readonly atOnce: number;
-  readonly most: number;
+  readonly concurrency: number;
+  readonly max: number;
 }
 
 const MODES: readonly Mode[] = [
-  { title: 'GET', verb: 'get', atOnce: 1, most: TARGETS.sequential },
-  { title: 'POST', verb: 'post', atOnce: 1, most: TARGETS.sequential },
-  { title: `GET, ${AT_ONCE} at a time`, verb: 'get', atOnce: AT_ONCE, most: TARGETS.parallel },
-  { title: `POST, ${AT_ONCE} at a time`, verb: 'post', atOnce: AT_ONCE, most: TARGETS.parallel },
+  { title: 'GET', verb: 'get', concurrency: 1, max: TARGETS.sequential },
+  { title: 'POST', verb: 'post', concurrency: 1, max: TARGETS.sequential },
+  { title: `GET, ${CONCURRENCY} at a time`, verb: 'get', concurrency: CONCURRENCY, max: TARGETS.parallel },
+  { title: `POST, ${CONCURRENCY} at a time`, verb: 'post', concurrency: CONCURRENCY, max: TARGETS.parallel },
 ];
 
 interface Measured {
@@ -38,15 +38,15 @@ interface Measured {
 /** Measures wall time and CPU time per call in microseconds. */
 async function measure(
   call: () => Promise<unknown>,
-  atOnce: number,
-  calls = atOnce === 1 ? SEQUENTIAL : PARALLEL,
+  concurrency: number,
+  calls = concurrency === 1 ? SEQUENTIAL : PARALLEL,
 ): Promise<{ wall: number; cpu: number }> {
   let left = calls;
   // Otherwise, each candidate would pay for its predecessor's garbage.
   collectGarbage({ type: 'minor' });
   const [start, usage] = [performance.now(), process.cpuUsage()];
   await Promise.all(
-    Array.from({ length: atOnce }, async () => {
+    Array.from({ length: concurrency }, async () => {
       while (left-- > 0) await call();
     }),
   );
@@ -55,12 +55,12 @@ async function measure(
 }
 
 async function measureMode(mode: Mode, callers: readonly Caller[]): Promise<Measured> {
-  for (const caller of callers) await measure(caller[mode.verb], AT_ONCE, WARMUP);
+  for (const caller of callers) await measure(caller[mode.verb], CONCURRENCY, WARMUP);
   const cpu = new Map<string, number[]>(callers.map(({ name }) => [name, []]));
   const candidates = callers.map((caller) => ({
     name: caller.name,
     async measure() {
-      const figure = await measure(caller[mode.verb], mode.atOnce);
+      const figure = await measure(caller[mode.verb], mode.concurrency);
       cpu.get(caller.name)?.push(figure.cpu);
       return figure.wall;
     },
@@ -94,11 +94,11 @@ function report(measured: readonly Measured[], callers: readonly Caller[]): stri
       formatSpread(ratio(cpu, name, BASE)),
     ]);
     const columns = ['client', 'wall, µs', 'times bare fetch', 'CPU, µs', 'times bare fetch'];
-    return `### ${mode.title}\n\n${table(columns, rows)}\n\n${verdict(wall, { own: OWN, base: BASE, most: mode.most, words: 'a bare fetch', peers })}`;
+    return `### ${mode.title}\n\n${table(columns, rows)}\n\n${verdict(wall, { own: OWN, base: BASE, max: mode.max, baseName: 'a bare fetch', peers })}`;
   });
   return [
     '## Requests',
-    `One call including its JSON: a poll of a job, and a create with an idempotency key. ${ROUNDS} interleaved rounds of ${SEQUENTIAL} sequential calls, and of ${PARALLEL} calls with ${AT_ONCE} at a time, after ${WARMUP} warm-up calls each. All clients use their defaults.`,
+    `One call including its JSON: a poll of a job, and a create with an idempotency key. ${ROUNDS} interleaved rounds of ${SEQUENTIAL} sequential calls, and of ${PARALLEL} calls with ${CONCURRENCY} at a time, after ${WARMUP} warm-up calls each. All clients use their defaults.`,
     ...sections,
   ].join('\n\n');
 }

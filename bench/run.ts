@@ -1,5 +1,4 @@
 // `npm run bench [theme…]`: runs the themes and writes bench/README.md. Other themes keep their sections.
-
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { loadavg } from 'node:os';
@@ -8,41 +7,30 @@ import { machine, versionOf } from './frame.js';
 
 const THEMES = ['requests', 'cold-start', 'size', 'waiting', 'files', 'storage', 'store', 'webhooks', 'sandbox'];
 const PACKAGES = [
-  'ky',
-  'p-retry',
-  'zod',
-  'openai',
-  '@anthropic-ai/sdk',
-  'stripe',
-  '@fal-ai/client',
-  'replicate',
-  '@runwayml/sdk',
-  'svix',
-  'standardwebhooks',
-  '@aws-sdk/client-s3',
-  '@aws-sdk/lib-storage',
+  ...['ky', 'p-retry', 'zod', 'openai', '@anthropic-ai/sdk', 'stripe', '@fal-ai/client', 'replicate', '@runwayml/sdk'],
+  ...['svix', 'standardwebhooks', '@aws-sdk/client-s3', '@aws-sdk/lib-storage'],
 ];
-const at = (path: string) => fileURLToPath(new URL(path, import.meta.url));
-const REPORT = at('./README.md');
+const pathOf = (path: string) => fileURLToPath(new URL(path, import.meta.url));
+const REPORT = pathOf('./README.md');
 
-if (!existsSync(at('./peers/node_modules'))) {
-  execFileSync('npm', ['ci', '--no-audit', '--no-fund', '--prefix', at('./peers')], { stdio: 'inherit' });
+if (!existsSync(pathOf('./peers/node_modules'))) {
+  execFileSync('npm', ['ci', '--no-audit', '--no-fund', '--prefix', pathOf('./peers')], { stdio: 'inherit' });
 }
 
-const wanted = process.argv.slice(2);
+const requested = process.argv.slice(2);
 const sections = sectionsOf(existsSync(REPORT) ? readFileSync(REPORT, 'utf8') : '');
-for (const theme of THEMES.filter((name) => wanted.length === 0 || wanted.includes(name))) {
-  if (!existsSync(at(`./${theme}.ts`))) continue;
+for (const theme of THEMES.filter((name) => requested.length === 0 || requested.includes(name))) {
+  if (!existsSync(pathOf(`./${theme}.ts`))) continue;
   console.log(`${theme} …`);
   const { run } = (await import(`./${theme}.ts`)) as { run: () => Promise<string> };
-  sections.set(theme, `${(await run()).trim()}\n\n${measured()}`);
+  sections.set(theme, `${(await run()).trim()}\n\n${conditions()}`);
   write();
 }
 console.log('bench/README.md written');
 
 /** Describes the commit, time, machine, and load of a measurement. */
-function measured(): string {
-  const git = (...words: string[]) => execFileSync('git', words, { cwd: at('../'), encoding: 'utf8' }).trim();
+function conditions(): string {
+  const git = (...words: string[]) => execFileSync('git', words, { cwd: pathOf('../'), encoding: 'utf8' }).trim();
   const isChanged = git('status', '--porcelain', '--', 'src') !== '';
   // The last commit that changed the source.
   const commit = `${git('log', '-1', '--format=%h', '--', 'src')}${isChanged ? ' with changes' : ''}`;

@@ -49,8 +49,8 @@ export async function run(): Promise<string> {
   const waits: number[] = [];
   for (let round = -WARMUPS; round < ROUNDS; round += 1) {
     const client = createSandbox().client();
-    const taken = await milliseconds(() => client.videos.createAndWait({ prompt: 'a fox at dawn' }));
-    if (round >= 0) waits.push(taken);
+    const ms = await milliseconds(() => client.videos.createAndWait({ prompt: 'a fox at dawn' }));
+    if (round >= 0) waits.push(ms);
   }
   const rows = [
     ['GET /v1/jobs/{id}, a second', formatSpread(spread(reads), 0), `at least ${TARGETS.perSecond}`],
@@ -73,8 +73,8 @@ async function served<T>(work: (send: Send, server: ChildProcess) => Promise<T>)
   const server = fork(fileURLToPath(new URL('sandbox/server.ts', import.meta.url)));
   const agent = new Agent({ keepAlive: true, maxSockets: AT_ONCE });
   try {
-    const [answer] = (await once(server, 'message')) as [Served];
-    return await work(sender(answer, agent), server);
+    const [service] = (await once(server, 'message')) as [Served];
+    return await work(sender(service, agent), server);
   } finally {
     agent.destroy();
     server.disconnect();
@@ -85,13 +85,13 @@ function sender({ url, apiKey }: Served, agent: Agent): Send {
   const headers = { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' };
   return (method, path) =>
     new Promise((resolve, reject) => {
-      const call = request(`${url}${path}`, { method, headers, agent }, (answer) => {
+      const call = request(`${url}${path}`, { method, headers, agent }, (response) => {
         let text = '';
-        answer.setEncoding('utf8');
-        answer.on('data', (part) => {
+        response.setEncoding('utf8');
+        response.on('data', (part) => {
           text += part;
         });
-        answer.on('end', () => (answer.statusCode === 200 ? resolve(text) : reject(new Error(text))));
+        response.on('end', () => (response.statusCode === 200 ? resolve(text) : reject(new Error(text))));
       });
       call.on('error', reject);
       call.end(method === 'POST' ? '{"prompt":"a fox at dawn"}' : undefined);

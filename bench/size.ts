@@ -1,5 +1,4 @@
 // The size of a program, bundled for the edge by esbuild and gzipped, compared with the peers.
-
 import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import { build } from 'esbuild';

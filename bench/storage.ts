@@ -15,7 +15,7 @@ const BARE = 'fetch to fetch';
 const OWN = 'gen-client copyOutput';
 const WAYS = [BARE, OWN, '@aws-sdk/lib-storage', '@aws-sdk/client-s3'];
 
-interface Told {
+interface CopyResult {
   readonly ms: number;
   readonly grownBytes: number;
   readonly requests: number;
@@ -33,7 +33,7 @@ async function measureCopies(): Promise<Copies> {
   const requests = new Map<string, number>();
   const measure = async (way: string) => {
     const { stdout } = await execute(process.execPath, [COPY, way, service.url, store.url]);
-    const figures = JSON.parse(stdout) as Told;
+    const figures = JSON.parse(stdout) as CopyResult;
     grown.get(way)?.push(figures.grownBytes / MB);
     requests.set(way, figures.requests);
     return figures.ms;

@@ -25,10 +25,11 @@ async function measure(source: string, folder: string, name: string): Promise<Me
   const outfile = join(folder, `${name}.mjs`);
   const stdin = { contents, resolveDir: source };
   await build({ stdin, outfile, bundle: true, platform: 'node', format: 'esm', logLevel: 'error' });
-  const words = [MEASURE, outfile, join(folder, `${name}.store`), String(FINISHED)];
-  return JSON.parse(execFileSync(process.execPath, words, { encoding: 'utf8' }).trim());
+  const args = [MEASURE, outfile, join(folder, `${name}.store`), String(FINISHED)];
+  return JSON.parse(execFileSync(process.execPath, args, { encoding: 'utf8' }).trim());
 }
 
+/** Returns the section of bench/README.md. */
 export async function run(): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'gen-bench-store-'));
   try {
@@ -42,8 +43,8 @@ export async function run(): Promise<string> {
       ['SQLite', await measure(ROOT, folder, 'now')],
       [`lines of text (${BEFORE})`, await measure(before, folder, 'before')],
     ] as const;
-    const lines = rows.map(([name, it]) => {
-      const cells = [it.createMs.toFixed(2), it.slowMs.toFixed(2), (it.bytes / 1e6).toFixed(1), it.seconds.toFixed(0)];
+    const lines = rows.map(([name, { createMs, slowMs, bytes, seconds }]) => {
+      const cells = [createMs.toFixed(2), slowMs.toFixed(2), (bytes / 1e6).toFixed(1), seconds.toFixed(0)];
       return `| ${name} | ${cells.join(' | ')} |`;
     });
     return `## File store

@@ -1,6 +1,6 @@
 import { table } from './frame.js';
-import { lifted } from './lifted.js';
 import { optimum } from './optimum.js';
+import { measureUnlimited } from './unlimited.js';
 import { type Figures, type Load, measure } from './waiting/measure.js';
 import { OPENAI, peer, REPLICATE, RUNWAY } from './waiting/peers.js';
 import { roundRobin } from './waiting/round-robin.js';
@@ -63,7 +63,7 @@ export async function run(): Promise<string> {
     'Waits with `rateLimit: \'off\'` and a fetch in the same process that responds immediately, measured over 22 s. "Wanted" is one poll per wait in 11 s. Bytes are heap bytes.',
     table(
       ['waits', 'polls a second', 'wanted', 'CPU per poll', 'longest stall of the event loop', 'bytes per wait'],
-      await rowsOf([1_000, 3_000, 10_000], liftedRow),
+      await rowsOf([1_000, 3_000, 10_000], unlimitedRow),
     ),
     'The same bursts with the policies of other clients, simulated from their published sources (interval, retries, Retry-After). They are ahead with one job, because they poll more often than the service recommends.',
     table(
@@ -102,19 +102,18 @@ async function eventsRow({ name, count, runs, load }: Row & { readonly load: Loa
   return [name, Math.round(mean.polls), ...late];
 }
 
-async function liftedRow(count: number): Promise<Cells> {
-  const { readsPerS, cpuPerReadMs, stallMs, bytes } = await lifted(count);
-  const times = [`${cpuPerReadMs.toFixed(2)} ms`, `${Math.round(stallMs)} ms`];
-  return [count, Math.round(readsPerS), Math.round(count / 11), ...times, Math.round(bytes)];
+async function unlimitedRow(count: number): Promise<Cells> {
+  const { pollsPerS, cpuPerPollMs, stallMs, bytes } = await measureUnlimited(count);
+  const times = [`${cpuPerPollMs.toFixed(2)} ms`, `${Math.round(stallMs)} ms`];
+  return [count, Math.round(pollsPerS), Math.round(count / 11), ...times, Math.round(bytes)];
 }
 
-async function peerRow({
-  policy,
-  count,
-}: {
+interface PeerLoad {
   readonly policy: Parameters<typeof peer>[1];
   readonly count: number;
-}): Promise<Cells> {
+}
+
+async function peerRow({ policy, count }: PeerLoad): Promise<Cells> {
   const { failed, rejected, polls, meanLateMs } = await peer(count, policy);
   return [policy.name, count, count - failed, failed, polls, rejected, failed === count ? '–' : seconds(meanLateMs)];
 }

@@ -32,7 +32,7 @@ interface Stripe {
   };
 }
 
-interface Unwrapping {
+interface Unwrapper {
   unwrap(body: string, ...rest: unknown[]): unknown;
 }
 
@@ -42,22 +42,22 @@ interface Standard {
 }
 
 function standardHeaders(body: string): Record<string, string> {
-  const stamp = String(Math.floor(Date.now() / 1000));
-  const signature = createHmac('sha256', KEY).update(`msg_1.${stamp}.${body}`).digest('base64');
-  return { 'webhook-id': 'msg_1', 'webhook-timestamp': stamp, 'webhook-signature': `v1,${signature}` };
+  const timestamp = String(Math.floor(Date.now() / 1000));
+  const signature = createHmac('sha256', KEY).update(`msg_1.${timestamp}.${body}`).digest('base64');
+  return { 'webhook-id': 'msg_1', 'webhook-timestamp': timestamp, 'webhook-signature': `v1,${signature}` };
 }
 
-async function own(body: string, given: string | Buffer = body): Promise<Verify> {
+async function own(body: string, received: string | Buffer = body): Promise<Verify> {
   const { headers } = await signWebhook(body, { secret: SECRET });
-  return () => verifyWebhook({ body: given, headers }, { secret: SECRET });
+  return () => verifyWebhook({ body: received, headers }, { secret: SECRET });
 }
 
 /** Measures without the runtime's own crypto, as on a runtime with only WebCrypto. */
-async function byWebCrypto(measured: Candidate['measure']): Promise<number> {
+async function withWebCrypto(measureOnce: Candidate['measure']): Promise<number> {
   const { getBuiltinModule } = process;
   Reflect.set(process, 'getBuiltinModule', undefined);
   try {
-    return await measured();
+    return await measureOnce();
   } finally {
     Reflect.set(process, 'getBuiltinModule', getBuiltinModule);
   }
@@ -65,8 +65,8 @@ async function byWebCrypto(measured: Candidate['measure']): Promise<number> {
 
 async function candidates(): Promise<Record<string, Prepare>> {
   const { default: Stripe } = await peer<{ default: new (key: string) => Stripe }>('stripe');
-  const { default: OpenAI } = await peer<{ default: new (options: object) => { webhooks: Unwrapping } }>('openai');
-  const { default: Anthropic } = await peer<{ default: new (options: object) => { beta: { webhooks: Unwrapping } } }>(
+  const { default: OpenAI } = await peer<{ default: new (options: object) => { webhooks: Unwrapper } }>('openai');
+  const { default: Anthropic } = await peer<{ default: new (options: object) => { beta: { webhooks: Unwrapper } } }>(
     '@anthropic-ai/sdk',
   );
   const { Webhook: Svix } = await peer<{ Webhook: new (secret: string) => Standard }>('svix');
@@ -74,9 +74,9 @@ async function candidates(): Promise<Record<string, Prepare>> {
   const { webhooks } = new Stripe('sk_test_none');
   const openai = new OpenAI({ apiKey: 'none', webhookSecret: SECRET }).webhooks;
   const anthropic = new Anthropic({ apiKey: 'none' }).beta.webhooks;
-  const byStripe = (body: string, given: string | Buffer = body): Verify => {
+  const byStripe = (body: string, received: string | Buffer = body): Verify => {
     const header = webhooks.generateTestHeaderString({ payload: body, secret: SECRET });
-    return () => webhooks.constructEvent(given, header, SECRET);
+    return () => webhooks.constructEvent(received, header, SECRET);
   };
   const byStandard = (verifier: Standard, body: string): Verify => {
     const headers = standardHeaders(body);
@@ -118,7 +118,7 @@ function eventOf(bytes: number): string {
 /** Measures one verification in microseconds. */
 async function measure(verify: Verify, times: number): Promise<number> {
   const start = performance.now();
-  for (let at = 0; at < times; at += 1) await verify();
+  for (let call = 0; call < times; call += 1) await verify();
   return ((performance.now() - start) * 1000) / times;
 }
 
@@ -132,14 +132,14 @@ async function section({ title, bytes, times }: (typeof SIZES)[number]): Promise
   const withoutCrypto = all
     .filter(({ name }) => name === OWN || name === BASE)
     .map(({ name, measure }) =>
-      name === OWN ? { name: WEB_CRYPTO, measure: () => byWebCrypto(measure) } : { name, measure },
+      name === OWN ? { name: WEB_CRYPTO, measure: () => withWebCrypto(measure) } : { name, measure },
     );
-  const apart = await interleaved(withoutCrypto, { rounds: Math.ceil(ROUNDS / 3) });
+  const separate = await interleaved(withoutCrypto, { rounds: Math.ceil(ROUNDS / 3) });
   const row = (from: Figures, name: string) => {
     const perSecond = Math.round(1e6 / spread(from.get(name) ?? []).median).toLocaleString('en-US');
     return [name, perSecond, formatSpread(ratio(from, name, BASE))];
   };
-  const rows = [...all.map(({ name }) => row(figures, name)), row(apart, WEB_CRYPTO)];
+  const rows = [...all.map(({ name }) => row(figures, name)), row(separate, WEB_CRYPTO)];
   const share = 1 / ratio(figures, OWN, BASE).median;
   const verdict = `${share.toFixed(2)} of Stripe's throughput (target: at least ${TARGET}): ${share >= TARGET ? 'met' : 'missed'}.`;
   return `### An event of ${title}\n\n${table(['', 'a second', 'time, relative to Stripe'], rows)}\n\n${verdict}`;

@@ -29,10 +29,10 @@ const WAYS = {
   async 'node:http, 1 MB stream'() {
     const headers = { 'content-length': statSync(path).size };
     return async () => {
-      const sent = request(`${baseUrl}/bytes`, { method: 'PUT', headers });
-      const answered = once(sent, 'response');
-      await pipeline(createReadStream(path, { highWaterMark: MB }), sent);
-      const [response] = await answered;
+      const upload = request(`${baseUrl}/bytes`, { method: 'PUT', headers });
+      const responded = once(upload, 'response');
+      await pipeline(createReadStream(path, { highWaterMark: MB }), upload);
+      const [response] = await responded;
       response.resume();
       await once(response, 'end');
     };
@@ -87,7 +87,7 @@ function peakBytes() {
 }
 
 const work = await WAYS[way]?.();
-if (work === undefined) throw new Error(`No such way: ${way}`);
+if (work === undefined) throw new Error(`Unknown way: ${way}`);
 await (await fetch(`${baseUrl}/v1/uploads`, { method: 'POST', body: '{}' })).arrayBuffer();
 const cpu = process.cpuUsage();
 const begin = performance.now();

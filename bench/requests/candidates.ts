@@ -16,7 +16,7 @@ interface Stainless {
   get(path: string): Promise<unknown>;
   post(path: string, options: { readonly body: unknown }): Promise<unknown>;
 }
-type Made<T> = new (options: Record<string, unknown>) => T;
+type ClientClass<T> = new (options: Record<string, unknown>) => T;
 
 /** This SDK, with rate limits that are enforced but never exhausted. */
 export async function own(base: string): Promise<Caller> {
@@ -54,9 +54,9 @@ export function kyAlone(base: string): Caller {
 
 /** The peers with their defaults, against the local service. */
 export async function peers(base: string): Promise<Caller[]> {
-  const { default: OpenAI } = await peer<{ default: Made<Stainless> }>('openai');
-  const { default: Anthropic } = await peer<{ default: Made<Stainless> }>('@anthropic-ai/sdk');
-  const { default: Runway } = await peer<{ default: Made<Stainless> }>('@runwayml/sdk');
+  const { default: OpenAI } = await peer<{ default: ClientClass<Stainless> }>('openai');
+  const { default: Anthropic } = await peer<{ default: ClientClass<Stainless> }>('@anthropic-ai/sdk');
+  const { default: Runway } = await peer<{ default: ClientClass<Stainless> }>('@runwayml/sdk');
   return [
     stainless('openai', new OpenAI({ apiKey: KEY, baseURL: base })),
     stainless('@anthropic-ai/sdk', new Anthropic({ apiKey: KEY, baseURL: base })),
@@ -102,7 +102,7 @@ interface Replicate {
 }
 
 async function replicate(base: string): Promise<Caller> {
-  const { default: Client } = await peer<{ default: Made<Replicate> }>('replicate');
+  const { default: Client } = await peer<{ default: ClientClass<Replicate> }>('replicate');
   const client = new Client({ auth: KEY, baseUrl: base, useFileOutput: false });
   return {
     name: 'replicate',

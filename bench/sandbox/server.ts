@@ -1,7 +1,7 @@
 // The sandbox in its own process, for bench/sandbox.ts: sends its URL and key, and its memory on request.
-type Door = typeof import('../../src/sandbox/index.js');
+type SandboxModule = typeof import('../../src/sandbox/index.js');
 
-const { createSandbox }: Door = await import(new URL('../../dist/sandbox.js', import.meta.url).href);
+const { createSandbox }: SandboxModule = await import(new URL('../../dist/sandbox.js', import.meta.url).href);
 const sandbox = createSandbox({ limits: 'off', balanceTokens: 1e9, jobDurationMs: 1000 });
 const { url } = await sandbox.listen();
 process.send?.({ url, apiKey: sandbox.apiKey });

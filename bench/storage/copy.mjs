@@ -60,7 +60,7 @@ function peakBytes() {
 }
 
 const work = await WAYS[way]?.();
-if (work === undefined) throw new Error(`No such way: ${way}`);
+if (work === undefined) throw new Error(`Unknown way: ${way}`);
 const count = async () => Number(await (await fetch(`${endpoint}/count`)).text());
 await (await fetch(`${baseUrl}/v1/uploads`, { method: 'POST', body: '{}' })).arrayBuffer();
 await count();

@@ -10,19 +10,20 @@ const SEQUENTIAL = 400;
 const AT_ONCE = 64;
 
 let jobs = 0;
-const made = new Map();
+const created = new Map();
 const client = new GenClient({
   ...{ apiKey: 'sk_bench', baseUrl: 'https://bench.example', account: 'main', rateLimit: 'off' },
   store: fileStore(path),
   fetch: async (input, init) => {
     const url = new URL(input instanceof Request ? input.url : input);
-    if (url.pathname.startsWith('/v1/jobs/')) return Response.json({ job: made.get(url.pathname.split('/').at(-1)) });
+    if (url.pathname.startsWith('/v1/jobs/'))
+      return Response.json({ job: created.get(url.pathname.split('/').at(-1)) });
     const key = new Headers(init?.headers ?? input.headers).get('idempotency-key');
     const job = {
       ...{ id: `job_${++jobs}`, status: 'completed', quotedTokenCost: 2, finalTokenCost: 2, key },
       providerOutputUrl: 'https://bench.example/file',
     };
-    made.set(job.id, job);
+    created.set(job.id, job);
     return Response.json({ job, quoted_token_cost: 2 });
   },
 });
@@ -30,11 +31,11 @@ const client = new GenClient({
 async function finish() {
   const { job } = await client.images.create({ prompt: 'a fox' }, { idempotencyKey: crypto.randomUUID() });
   await client.markStored(await client.waitForJob(job.id, { pollIntervalMs: 1 }));
-  made.delete(job.id);
+  created.delete(job.id);
 }
 
 const times = [];
-for (let at = 0; at < SEQUENTIAL; at++) {
+for (let create = 0; create < SEQUENTIAL; create++) {
   const startMs = performance.now();
   const { job } = await client.images.create({ prompt: 'a fox' });
   times.push(performance.now() - startMs);

@@ -10,20 +10,20 @@ export interface Policy {
   /** Number of retries of a rejected poll before the wait fails. */
   readonly retries: number;
   /** If true, respects Retry-After. Otherwise, a rejected poll is retried immediately. */
-  readonly obeys: boolean;
+  readonly obeysRetryAfter: boolean;
   /** Timeout, or `Infinity` for none. */
-  readonly patienceMs: number;
+  readonly timeoutMs: number;
 }
 
-const ENDLESS = Number.POSITIVE_INFINITY;
+const NONE = Number.POSITIVE_INFINITY;
 /** openai 7.55, `files.poll` and similar: every 5 s, two retries that respect Retry-After. */
 export const OPENAI: Policy = {
   name: 'openai',
   intervalMs: 5000,
   jitterMs: 0,
   retries: 2,
-  obeys: true,
-  patienceMs: ENDLESS,
+  obeysRetryAfter: true,
+  timeoutMs: NONE,
 };
 /** @runwayml/sdk 4.20, `lib/polling.js`: 6 s plus or minus 1.5, at most ten minutes, two retries that respect Retry-After. */
 export const RUNWAY: Policy = {
@@ -31,8 +31,8 @@ export const RUNWAY: Policy = {
   intervalMs: 4500,
   jitterMs: 3000,
   retries: 2,
-  obeys: true,
-  patienceMs: 600_000,
+  obeysRetryAfter: true,
+  timeoutMs: 600_000,
 };
 /** replicate 1.4, `wait`: every 500 ms; `lib/util.js` retries five times, without sleeping the delay that it computes. */
 export const REPLICATE: Policy = {
@@ -40,8 +40,8 @@ export const REPLICATE: Policy = {
   intervalMs: 500,
   jitterMs: 0,
   retries: 5,
-  obeys: false,
-  patienceMs: ENDLESS,
+  obeysRetryAfter: false,
+  timeoutMs: NONE,
 };
 
 /** Runs the load of `measure` with this policy, which polls each job separately. */
@@ -50,21 +50,21 @@ export async function peer(count: number, policy: Policy, seed = 1): Promise<Fig
   const { clock, random } = service;
   const late: number[] = [];
   const pause = (ms: number) => new Promise<void>((resolve) => void clock.after(ms, resolve));
-  async function read(job: SimulatedJob) {
+  async function poll(job: SimulatedJob) {
     for (let attempt = 0; ; attempt++) {
       try {
         return await service.read(job.id);
       } catch (error) {
         if (!(error instanceof TooMany) || attempt === policy.retries) throw error;
-        if (policy.obeys) await pause(Math.ceil(error.retryAfterMs / 1000) * 1000);
+        if (policy.obeysRetryAfter) await pause(Math.ceil(error.retryAfterMs / 1000) * 1000);
       }
     }
   }
   async function wait(job: SimulatedJob) {
-    const giveUp = clock.now() + policy.patienceMs;
+    const deadline = clock.now() + policy.timeoutMs;
     for (;;) {
-      if (clock.now() > giveUp) throw new Error('timeout');
-      const { status } = await read(job);
+      if (clock.now() > deadline) throw new Error('timeout');
+      const { status } = await poll(job);
       if (status === 'completed') break;
       await pause(policy.intervalMs + random() * policy.jitterMs);
     }

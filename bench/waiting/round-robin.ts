@@ -10,14 +10,14 @@ export async function roundRobin(count: number, load: Omit<Load, 'webhooks' | 'b
   const service = simulatedService(count, load);
   const { clock, random } = service;
   const late: number[] = [];
-  const line: { readonly job: SimulatedJob; dueMs: number }[] = [];
+  const queue: { readonly job: SimulatedJob; dueMs: number }[] = [];
   const pause = (ms: number) => new Promise<void>((resolve) => void clock.after(ms, resolve));
   let left = count;
-  const queue = (job: SimulatedJob) => {
+  const enqueue = (job: SimulatedJob) => {
     const { firstMs } = rhythmOf(service.record(job));
-    line.push({ job, dueMs: clock.now() + firstMs });
+    queue.push({ job, dueMs: clock.now() + firstMs });
   };
-  const read = async (job: SimulatedJob) => {
+  const poll = async (job: SimulatedJob) => {
     const { status } = await service.read(job.id);
     if (status === 'completed') {
       late.push(clock.now() - job.endMs);
@@ -25,17 +25,17 @@ export async function roundRobin(count: number, load: Omit<Load, 'webhooks' | 'b
       return;
     }
     const { intervalMs } = rhythmOf(service.record(job));
-    line.push({ job, dueMs: clock.now() + intervalMs * (1 + random() / 5) });
+    queue.push({ job, dueMs: clock.now() + intervalMs * (1 + random() / 5) });
   };
-  for (const job of service.jobs) clock.after(job.startMs - clock.now(), () => queue(job));
-  const turns = async () => {
+  for (const job of service.jobs) clock.after(job.startMs - clock.now(), () => enqueue(job));
+  const pollInTurn = async () => {
     while (left > 0) {
-      const at = line.findIndex(({ dueMs }) => dueMs <= clock.now());
-      const [next] = at === -1 ? [] : line.splice(at, 1);
-      if (next) void read(next.job);
+      const index = queue.findIndex(({ dueMs }) => dueMs <= clock.now());
+      const [next] = index === -1 ? [] : queue.splice(index, 1);
+      if (next) void poll(next.job);
       await pause(next ? 60_000 / PER_MINUTE : 50);
     }
   };
-  await clock.until(turns());
+  await clock.until(pollInTurn());
   return figures(service, late);
 }

@@ -66,13 +66,13 @@ export function simulatedService(
   const random = seeded(seed);
   const startMs = clock.now();
   const batch = (size: number, name: string, from: number) =>
-    Array.from({ length: size }, (_, at): SimulatedJob => {
+    Array.from({ length: size }, (_, index): SimulatedJob => {
       // Steady traffic mixes the kinds. In a batch, their order doesn't matter.
-      const share = perMinute < Number.POSITIVE_INFINITY ? random() : size === 1 ? 0.5 : (at + 0.5) / size;
+      const share = perMinute < Number.POSITIVE_INFINITY ? random() : size === 1 ? 0.5 : (index + 0.5) / size;
       const kind = pick(kinds, share);
-      const lastsMs = longer * (kind.fromMs + random() * (kind.toMs - kind.fromMs));
-      const startMs = from + (at * 60_000) / perMinute;
-      return { kind, id: `${name}_${at}`, startMs, endMs: startMs + lastsMs };
+      const durationMs = longer * (kind.fromMs + random() * (kind.toMs - kind.fromMs));
+      const startMs = from + (index * 60_000) / perMinute;
+      return { kind, id: `${name}_${index}`, startMs, endMs: startMs + durationMs };
     });
   const earlier = batch(before, 'earlier', startMs);
   const jobs = batch(count, 'job', before > 0 ? startMs + 3_600_000 : startMs);
@@ -119,9 +119,9 @@ export function simulatedService(
       counted.push(now);
       const job = byId.get(id);
       if (!job) throw new Error(`no job ${id}`);
-      const answer = record(job);
+      const response = record(job);
       await pause(delay(), signal);
-      return answer;
+      return response;
     },
   };
 }

@@ -4,9 +4,9 @@ import { GenClient, type Job } from '../src/index.js';
 import { collectGarbage } from './frame.js';
 
 /** The cost of many waits without a rate limit. */
-export interface Lifted {
-  readonly readsPerS: number;
-  readonly cpuPerReadMs: number;
+export interface UnlimitedWaits {
+  readonly pollsPerS: number;
+  readonly cpuPerPollMs: number;
   /** The longest time that the event loop was blocked. */
   readonly stallMs: number;
   /** Heap bytes per wait, before the first poll. */
@@ -14,20 +14,20 @@ export interface Lifted {
 }
 
 /** Measures waits on running jobs, with a fetch in this process that responds immediately. */
-export async function lifted(count: number): Promise<Lifted> {
-  let reads = 0;
+export async function measureUnlimited(count: number): Promise<UnlimitedWaits> {
+  let polls = 0;
   const client = new GenClient({
-    apiKey: `sk-lifted-${count}`,
+    apiKey: `sk-unlimited-${count}`,
     baseUrl: 'https://service.test',
     rateLimit: 'off',
     async fetch(url) {
-      reads++;
+      polls++;
       return Response.json({ success: true, data: { job: running(url.slice(url.lastIndexOf('/') + 1)) } });
     },
   });
   await pause(100);
   const stop = new AbortController();
-  const jobs = Array.from({ length: count }, (_, at) => running(`job_${at}`));
+  const jobs = Array.from({ length: count }, (_, index) => running(`job_${index}`));
   const heap = usedHeap();
   const waits = jobs.map((job) => client.waitForJob(job, { signal: stop.signal }));
   for (const wait of waits) wait.catch(() => {});
@@ -37,15 +37,20 @@ export async function lifted(count: number): Promise<Lifted> {
   await pause(11_500);
   const delay = monitorEventLoopDelay({ resolution: 5 });
   delay.enable();
-  const [before, cpu, startMs] = [reads, process.cpuUsage(), performance.now()];
+  const [before, cpu, startMs] = [polls, process.cpuUsage(), performance.now()];
   await pause(22_000);
   const seconds = (performance.now() - startMs) / 1000;
   const { user, system } = process.cpuUsage(cpu);
   delay.disable();
-  const made = reads - before;
+  const polled = polls - before;
   stop.abort();
   await Promise.allSettled(waits);
-  return { readsPerS: made / seconds, cpuPerReadMs: (user + system) / 1000 / made, stallMs: delay.max / 1e6, bytes };
+  return {
+    pollsPerS: polled / seconds,
+    cpuPerPollMs: (user + system) / 1000 / polled,
+    stallMs: delay.max / 1e6,
+    bytes,
+  };
 }
 
 function running(id: string): Job {
