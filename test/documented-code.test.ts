@@ -15,7 +15,7 @@ import { createWebhookHandler, signWebhook } from 'gen-client/webhooks';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { renderMedia } from '../src/sandbox/media/index.js';
 import { commentExamples, type Example } from './comment-examples/examples.js';
-import { blocksOf, PAPERS } from './readme/blocks.js';
+import { blocksOf, DOCUMENTS } from './readme/blocks.js';
 import { type BlockModule, modulesOf } from './readme/modules.js';
 import { ROOT } from './support/build.js';
 import { completedEvent } from './support/completed-event.js';
@@ -24,7 +24,7 @@ import { startFastTime } from './support/fast-time.js';
 /** Packages of `test/apps`. Blocks that import them are skipped if they are missing. In CI, they exist. */
 const NEEDS_APPS = /from '(@trpc|@modelcontextprotocol)\//;
 const hasApps = process.env.CI !== undefined || existsSync(join(ROOT, 'test/apps/node_modules'));
-const pages = PAPERS.map((file) => {
+const pages = DOCUMENTS.map((file) => {
   const scripts = blocksOf(file)
     .filter(({ language }) => language === 'ts' || language === 'js')
     .filter(({ code }) => hasApps || !NEEDS_APPS.test(code));

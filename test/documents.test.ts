@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { chapters } from '../docs/.vitepress/guides.js';
 import { llmsFullTxt, llmsTxt } from '../docs/.vitepress/llms.js';
-import { GUIDES, PAPERS } from './readme/blocks.js';
+import { DOCUMENTS, GUIDES } from './readme/blocks.js';
 import { ROOT } from './support/build.js';
 import { manifest } from './support/consumer.js';
 
@@ -42,8 +42,10 @@ test('every guide has exactly one top-level heading', () => {
 
 test('every npm script that the documents mention exists', () => {
   const { scripts } = manifest();
-  const papers = [...PAPERS, 'CONTRIBUTING.md'];
-  const names = papers.flatMap((file) => [...read(file).matchAll(/npm run ([a-z:-]+)/g)].map(([, name = '']) => name));
+  const documents = [...DOCUMENTS, 'CONTRIBUTING.md'];
+  const names = documents.flatMap((file) =>
+    [...read(file).matchAll(/npm run ([a-z:-]+)/g)].map(([, name = '']) => name),
+  );
   expect(names.length).toBeGreaterThan(0);
   expect(names.filter((name) => scripts[name] === undefined)).toEqual([]);
 });
@@ -58,7 +60,7 @@ function anchorsOf(file: string): string[] {
   );
 }
 
-test.each([...PAPERS, 'CONTRIBUTING.md', 'SECURITY.md'])('every link of %s works', (file) => {
+test.each([...DOCUMENTS, 'CONTRIBUTING.md', 'SECURITY.md'])('every link of %s works', (file) => {
   const links = [...read(file).matchAll(/\]\((?!https?:|mailto:)([^)\s]+)\)/g)].map(([, link = '']) => link);
   const dead = links.filter((link) => {
     const [path = '', anchor] = link.split('#');
@@ -70,7 +72,9 @@ test.each([...PAPERS, 'CONTRIBUTING.md', 'SECURITY.md'])('every link of %s works
 });
 
 test('every example that the documents mention exists', () => {
-  const named = PAPERS.flatMap((file) => [...read(file).matchAll(/`(examples\/[\w/.-]+)`/g)].map(([, at = '']) => at));
+  const named = DOCUMENTS.flatMap((file) =>
+    [...read(file).matchAll(/`(examples\/[\w/.-]+)`/g)].map(([, at = '']) => at),
+  );
   expect(named.length).toBeGreaterThan(0);
   expect(named.filter((at) => !existsSync(join(ROOT, at)))).toEqual([]);
 });

@@ -18,8 +18,8 @@ export interface Example {
 
 /** Returns all examples of the sources. */
 export function commentExamples(): Example[] {
-  const doors = exportsOfDoors();
-  const found = new Map<string, Example>();
+  const imports = importsByName();
+  const examples = new Map<string, Example>();
   for (const { path, ast } of sourcesBelow('src')) {
     for (const node of nodesOf(ast)) {
       for (const tag of ts.getJSDocTags(node)) {
@@ -28,22 +28,22 @@ export function commentExamples(): Example[] {
         const line = ast.getLineAndCharacterOfPosition(tag.getStart()).line + 1;
         const name = ts.isVariableStatement(node) ? '' : ((node as ts.NamedDeclaration).name?.getText() ?? '');
         const of = `${path.slice(path.lastIndexOf('/') + 1)} ${name}`;
-        found.set(`${path}:${line}`, { of, path, line, module: moduleOf(code, doors) });
+        examples.set(`${path}:${line}`, { of, path, line, module: moduleOf(code, imports) });
       }
     }
   }
-  return [...found.values()];
+  return [...examples.values()];
 }
 
 /** Returns the import statement of each exported name. The main entry point takes precedence. */
-function exportsOfDoors(): Map<string, string> {
+function importsByName(): Map<string, string> {
   const names = new Map<string, string>();
-  const doors = Object.keys(manifest().exports).flatMap((door) => (door === './package.json' ? [] : [door.slice(2)]));
-  for (const door of doors) {
-    const path = ROOT + sourceOf(door || 'index');
+  for (const entryPoint of Object.keys(manifest().exports)) {
+    if (entryPoint === './package.json') continue;
+    const path = ROOT + sourceOf(entryPoint.slice(2) || 'index');
     const source = ts.createSourceFile(path, readFileSync(path, 'utf8'), ts.ScriptTarget.Latest, true);
     const add = (name: string, isType: boolean) => {
-      const from = `from 'gen-client${door && `/${door}`}';`;
+      const from = `from 'gen-client${entryPoint.slice(1)}';`;
       if (!names.has(name)) names.set(name, `import ${isType ? 'type ' : ''}{ ${name} } ${from}`);
     };
     source.forEachChild((node) => {
@@ -77,7 +77,7 @@ function isTopLevel({ parent }: ts.Node): boolean {
   return !ts.isBlock(parent) && !ts.isForOfStatement(parent) && !ts.isParameter(parent) && isTopLevel(parent);
 }
 
-function moduleOf(code: string, doors: ReadonlyMap<string, string>): string {
+function moduleOf(code: string, packageImports: ReadonlyMap<string, string>): string {
   // An option's example is an expression.
   const text = code.trimStart().startsWith('{') ? `void (${code.trim()});` : code;
   const ast = ts.createSourceFile('example.ts', text, ts.ScriptTarget.Latest, true);
@@ -93,7 +93,7 @@ function moduleOf(code: string, doors: ReadonlyMap<string, string>): string {
     if (declared.has(name)) return [];
     if (AMBIENT.has(name))
       return `declare const ${name}: typeof import('../test/comment-examples/ambient.js').${name};`;
-    return doors.get(name) ?? [];
+    return packageImports.get(name) ?? [];
   });
   return [...imports, text, 'export {};', ''].join('\n');
 }

@@ -1,4 +1,4 @@
-// The query in docs/telemetry.md counts each charge once, however many processes and pollers see the job's end.
+// The query in docs/telemetry.md counts each charge once, however many processes poll the job.
 import { readFileSync } from 'node:fs';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { instrumentGenClient } from '../../src/adapters/otel/index.js';
@@ -28,11 +28,11 @@ const exported = (name: string) => name.replaceAll('.', '_');
 async function runQuery(): Promise<Record<string, number>> {
   const guide = readFileSync(new URL('../../docs/telemetry.md', import.meta.url), 'utf8');
   const query = /`sum by \((\w+)\) \(increase\((\w+)_total\{(\w+)="(\w+)"\}\[1h\]\)\)`/.exec(guide);
-  const [, by = '', metric, label = '', wanted] = query ?? [];
+  const [, by = '', metric, label = '', expected] = query ?? [];
   const sums: Record<string, number> = {};
   for (const { name, attributes, value } of await telemetry.points()) {
     const labels = Object.fromEntries(Object.entries(attributes).map(([key, text]) => [exported(key), String(text)]));
-    if (exported(name) !== metric || labels[label] !== wanted || typeof value !== 'number') continue;
+    if (exported(name) !== metric || labels[label] !== expected || typeof value !== 'number') continue;
     sums[labels[by] ?? ''] = (sums[labels[by] ?? ''] ?? 0) + value;
   }
   return sums;

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { saveOutput } from '../../src/adapters/node/index.js';
 import { instrumentGenClient } from '../../src/adapters/otel/index.js';
 import { copyOutput } from '../../src/adapters/storage/index.js';
-import { createSandbox } from '../../src/sandbox/index.js';
+import { createSandbox, type SandboxOptions } from '../../src/sandbox/index.js';
 import { MemoryStore } from '../storage/memory-store.js';
 import { startTelemetry, treeOf } from './telemetry.js';
 
@@ -28,20 +28,22 @@ afterEach(async () => {
   await telemetry.stop();
 });
 
-/** Creates a sandbox with a manual clock, and a client. */
-function held() {
-  const sandbox = createSandbox({ clock: 'manual', prices: 12 });
-  return { sandbox, client: sandbox.client() };
+/** Creates a sandbox with a manual clock, and a client. `finish` advances the clock past the end of a call. */
+function onSandbox(options: SandboxOptions = {}) {
+  const sandbox = createSandbox({ clock: 'manual', prices: 12, ...options });
+  const finish = async <T>(call: PromiseLike<T>): Promise<T> => {
+    await sandbox.advance(60_000);
+    return call;
+  };
+  return { sandbox, client: sandbox.client(), finish };
 }
 
 describe('instrumentGenClient', () => {
   test("creates one tree per job under the caller's span: generate with create, wait, download, and copy", async () => {
-    const { sandbox, client } = held();
+    const { sandbox, client, finish } = onSandbox();
     const folder = mkdtempSync(join(tmpdir(), 'gen-client-otel-'));
     await telemetry.tracer.startActiveSpan('POST /orders', async (span) => {
-      const wait = client.videos.createAndWait(VIDEO);
-      await sandbox.advance(60_000);
-      const job = await wait;
+      const job = await finish(client.videos.createAndWait(VIDEO));
       await saveOutput(client, job, `${folder}/`);
       await copyOutput(client, job, new MemoryStore().at('fox.mp4'));
       span.end();
@@ -64,20 +66,18 @@ describe('instrumentGenClient', () => {
       'gen_client.tokens.charged': 12,
       'gen_client.tokens.balance': 988,
     });
-    const of = telemetry.spans().filter(({ name }) => name !== 'POST /orders');
-    expect(of.map(({ attributes }) => attributes['gen_client.job.id'])).toEqual(of.map(() => jobId));
+    const ofJob = telemetry.spans().filter(({ name }) => name !== 'POST /orders');
+    expect(ofJob.map(({ attributes }) => attributes['gen_client.job.id'])).toEqual(ofJob.map(() => jobId));
   });
 
   test("separates concurrent callers' traces", async () => {
-    const { sandbox, client } = held();
+    const { client, finish } = onSandbox();
     const order = (name: string) =>
       telemetry.tracer.startActiveSpan(name, async (span) => {
         await client.videos.createAndWait({ ...VIDEO, prompt: name });
         span.end();
       });
-    const orders = ['a', 'b', 'c'].map(order);
-    await sandbox.advance(60_000);
-    await Promise.all(orders);
+    await finish(Promise.all(['a', 'b', 'c'].map(order)));
     expect(treeOf(telemetry.spans()).toSorted()).toEqual(
       ['a', 'b', 'c'].map((name) => [name, [['generate_content svc-video-fast', ['create', 'wait']]]]),
     );
@@ -85,13 +85,12 @@ describe('instrumentGenClient', () => {
   });
 
   test("adds a wait to its caller's trace, with a link to the job", async () => {
-    const { sandbox, client } = held();
+    const { client, finish } = onSandbox();
     const { job } = await client.videos.create(VIDEO);
-    const waiting = telemetry.tracer.startActiveSpan('GET /status', (span) =>
+    const wait = telemetry.tracer.startActiveSpan('GET /status', (span) =>
       client.waitForJob(job.id).finally(() => span.end()),
     );
-    await sandbox.advance(60_000);
-    await waiting;
+    await finish(wait);
     expect(treeOf(telemetry.spans())).toEqual([
       ['generate_content svc-video-fast', ['create']],
       ['GET /status', ['wait']],
@@ -102,18 +101,14 @@ describe('instrumentGenClient', () => {
   });
 
   test("marks failures with the error's type, without its message", async () => {
-    const { sandbox, client } = held();
+    const { sandbox, client, finish } = onSandbox();
     sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_rejected', errorMessage: 'CANARY-message' });
-    const failing = client.videos.createAndWait(VIDEO).catch(() => {});
-    await sandbox.advance(60_000);
-    await failing;
+    await finish(client.videos.createAndWait(VIDEO).catch(() => {}));
     sandbox.faults.add({ match: { method: 'POST' }, status: 402, code: 'insufficient_balance' });
     await client.videos.create(VIDEO).catch(() => {});
-    const marked = telemetry
-      .spans()
-      .map(({ name, status, attributes }) => [name, status.code, attributes['error.type']]);
     const { ERROR, UNSET } = SpanStatusCode;
-    expect(marked).toEqual([
+    const spans = telemetry.spans();
+    expect(spans.map(({ name, status, attributes }) => [name, status.code, attributes['error.type']])).toEqual([
       ['create', UNSET, undefined],
       ['generate_content svc-video-fast', ERROR, 'generation_rejected'],
       ['wait', ERROR, 'generation_rejected'],
@@ -123,7 +118,7 @@ describe('instrumentGenClient', () => {
   });
 
   test('measures jobs, tokens, polls, retries, rate-limit waits, and the balance', async () => {
-    const { sandbox, client } = held();
+    const { sandbox, client } = onSandbox();
     sandbox.faults.add({ match: { method: 'POST' }, status: 503, code: 'internal_error', times: 1 });
     const waits = [client.videos.createAndWait(VIDEO), client.images.createAndWait({ prompt: 'a fox' })];
     await sandbox.advance(120_000);
@@ -145,7 +140,7 @@ describe('instrumentGenClient', () => {
   });
 
   test('creates a separate, linked span for the end of a job without a wait', async () => {
-    const { sandbox, client } = held();
+    const { sandbox, client } = onSandbox();
     const { job } = await client.videos.create(VIDEO);
     await sandbox.advance(60_000);
     await client.jobs.get(job.id);
@@ -160,7 +155,7 @@ describe('instrumentGenClient', () => {
   test.each(['create', 'createAndWait'] as const)(
     'leaves no orphaned spans of %s when the process crashes',
     async (method) => {
-      const { sandbox, client } = held();
+      const { sandbox, client } = onSandbox();
       const calls = Array.from(
         { length: 5 },
         (): PromiseLike<unknown> =>
@@ -178,21 +173,18 @@ describe('instrumentGenClient', () => {
   );
 
   test('ends generate with the wait even if the job continues', async () => {
-    const { sandbox, client } = held();
-    const waiting = client.videos.createAndWait(VIDEO, { timeoutMs: 1_000 }).catch(() => {});
-    await sandbox.advance(1_000);
-    await waiting;
+    const { client, finish } = onSandbox();
+    await finish(client.videos.createAndWait(VIDEO, { timeoutMs: 1_000 }).catch(() => {}));
     expect(treeOf(telemetry.spans())).toEqual([['generate_content svc-video-fast', ['create', 'wait']]]);
   });
 
   test("ends pending calls' spans when it stops, and records nothing afterward", async () => {
-    const { sandbox, client } = held();
-    const waiting = client.videos.createAndWait(VIDEO);
+    const { sandbox, client, finish } = onSandbox();
+    const wait = client.videos.createAndWait(VIDEO);
     await sandbox.advance(1);
     stop();
     expect(treeOf(telemetry.spans())).toEqual([['generate_content svc-video-fast', ['create']]]);
-    await sandbox.advance(60_000);
-    await waiting;
+    await finish(wait);
     await client.videos.create(VIDEO);
     expect(telemetry.spans()).toHaveLength(2);
   });
@@ -205,29 +197,21 @@ describe('instrumentGenClient', () => {
       tracerProvider: { getTracer: () => ({ startSpan: broken, startActiveSpan: broken }) },
       meterProvider: telemetry.meterProvider,
     });
-    const { sandbox, client } = held();
-    const wait = client.videos.createAndWait(VIDEO);
-    await sandbox.advance(60_000);
-    await expect(wait).resolves.toMatchObject({ status: 'completed' });
+    const { client, finish } = onSandbox();
+    expect(await finish(client.videos.createAndWait(VIDEO))).toMatchObject({ status: 'completed' });
   });
 
   test('records no prompt, key, file name, signed URL, or webhook secret', async () => {
-    const sandbox = createSandbox({ clock: 'manual', apiKey: 'sk-CANARY-key', webhookSecret: 'whsec-CANARY' });
-    const client = sandbox.client();
+    const { sandbox, client, finish } = onSandbox({ apiKey: 'sk-CANARY-key', webhookSecret: 'whsec-CANARY' });
     const file = new Blob(['\x89PNG\r\n\x1a\n CANARY-bytes'], { type: 'image/png' });
     await client.uploads.upload(file, { filename: 'CANARY-name.png' }).catch(() => {});
-    const wait = client.videos.createAndWait({
-      ...VIDEO,
-      prompt: 'CANARY-prompt',
-      webhook_url: 'https://x.test/?CANARY-hook',
-    });
-    await sandbox.advance(60_000);
-    const job = await wait;
+    const params = { ...VIDEO, prompt: 'CANARY-prompt', webhook_url: 'https://x.test/?CANARY-hook' };
+    const job = await finish(client.videos.createAndWait(params));
     await client.jobs.output(job).then((response) => response.body?.cancel());
     await client.videos
       .create({ prompt: 'CANARY', model: 'CANARY model' as 'svc-video-fast', first_frame_url: 'no' })
       .catch(() => {});
-    sandbox.faults.add({ match: { method: 'POST' }, status: 400, code: 'prompt "CANARY-code" is refused' });
+    sandbox.faults.add({ match: { method: 'POST' }, status: 400, code: 'prompt "CANARY-code" is rejected' });
     await client.images.create({ prompt: 'x' }).catch(() => {});
     stop();
     await telemetry.meterProvider.forceFlush();
@@ -240,7 +224,7 @@ describe('instrumentGenClient', () => {
   });
 
   test("adds a create's label to its spans", async () => {
-    const { sandbox, client } = held();
+    const { sandbox, client } = onSandbox();
     const { job } = await client.videos.create(VIDEO, { label: 'user-7' });
     await sandbox.advance(60_000);
     await client.jobs.get(job.id);
@@ -254,7 +238,7 @@ describe('instrumentGenClient', () => {
 
   test('captures the prompt only with the option', async () => {
     instrument({ capturePrompt: true });
-    const { client } = held();
+    const { client } = onSandbox();
     await client.videos.create(VIDEO);
     stop();
     const [, generate] = telemetry.spans();

@@ -21,14 +21,10 @@ export function startTelemetry() {
   const metrics = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE);
   const reader = new PeriodicExportingMetricReader({ exporter: metrics, exportIntervalMillis: 1_000_000 });
   const meterProvider = new MeterProvider({ readers: [reader] });
-  const measured = async () => {
+  const exportMetrics = async () => {
     await meterProvider.forceFlush();
-    return (
-      metrics
-        .getMetrics()
-        .at(-1)
-        ?.scopeMetrics.flatMap((scope) => scope.metrics) ?? []
-    );
+    const last = metrics.getMetrics().at(-1);
+    return last?.scopeMetrics.flatMap((scope) => scope.metrics) ?? [];
   };
   return {
     tracerProvider,
@@ -37,27 +33,30 @@ export function startTelemetry() {
     spans: (): readonly ReadableSpan[] => spans.getFinishedSpans(),
     /** Returns each instrument's sum, or count for a histogram. */
     async figures(): Promise<Record<string, number>> {
-      const found: Record<string, number> = {};
-      for (const metric of await measured()) {
+      const sums: Record<string, number> = {};
+      for (const metric of await exportMetrics()) {
         for (const { value, attributes } of metric.dataPoints) {
           const kind = attributes['gen_client.tokens.kind'];
           const name = kind === undefined ? metric.descriptor.name : `${metric.descriptor.name}.${kind}`;
-          found[name] = (found[name] ?? 0) + (typeof value === 'number' ? value : value.count);
+          sums[name] = (sums[name] ?? 0) + (typeof value === 'number' ? value : value.count);
         }
       }
-      return found;
+      return sums;
     },
     /** Returns every value of every instrument. */
     async points() {
-      return (await measured()).flatMap(({ descriptor, dataPoints }) =>
+      return (await exportMetrics()).flatMap(({ descriptor, dataPoints }) =>
         dataPoints.map(({ attributes, value }) => ({ name: descriptor.name, attributes, value })),
       );
     },
     /** Returns the provider and model of each value that has them. */
     async models(): Promise<string[]> {
-      const points = (await measured()).flatMap(({ dataPoints }) => dataPoints.map(({ attributes }) => attributes));
-      const reported = points.filter((of) => of['gen_ai.request.model'] !== undefined);
-      return reported.map((of) => `${of['gen_ai.provider.name']} ${of['gen_ai.request.model']}`);
+      const points = (await exportMetrics()).flatMap(({ dataPoints }) =>
+        dataPoints.map(({ attributes }) => attributes),
+      );
+      return points.flatMap(({ 'gen_ai.provider.name': provider, 'gen_ai.request.model': model }) =>
+        model === undefined ? [] : [`${provider} ${model}`],
+      );
     },
     async stop() {
       await tracerProvider.shutdown();
@@ -71,9 +70,9 @@ export function startTelemetry() {
 export function treeOf(spans: readonly ReadableSpan[], parentId?: string): readonly unknown[] {
   return spans
     .filter((span) => span.parentSpanContext?.spanId === parentId)
-    .toSorted((one, other) => one.startTime[0] - other.startTime[0] || one.startTime[1] - other.startTime[1])
+    .toSorted((a, b) => a.startTime[0] - b.startTime[0] || a.startTime[1] - b.startTime[1])
     .map((span) => {
-      const below = treeOf(spans, span.spanContext().spanId);
-      return below.length === 0 ? span.name : [span.name, below];
+      const children = treeOf(spans, span.spanContext().spanId);
+      return children.length === 0 ? span.name : [span.name, children];
     });
 }

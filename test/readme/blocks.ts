@@ -8,7 +8,7 @@ export const GUIDES = readdirSync(`${ROOT}docs`)
   .map((name) => `docs/${name}`);
 
 /** All documents whose blocks are run. */
-export const PAPERS = ['README.md', 'AGENTS.md', ...GUIDES];
+export const DOCUMENTS = ['README.md', 'AGENTS.md', ...GUIDES];
 
 /** A fenced code block. */
 export interface Block {
@@ -30,21 +30,14 @@ export function blocksOf(file: string): Block[] {
   const blocks: Block[] = [];
   let heading = '';
   let open: { info: string; line: number; code: string[] } | undefined;
-  for (const [at, text] of readFileSync(ROOT + file, 'utf8')
-    .split('\n')
-    .entries()) {
+  const lines = readFileSync(ROOT + file, 'utf8').split('\n');
+  for (const [index, text] of lines.entries()) {
     if (text.startsWith('```')) {
-      if (open === undefined) open = { info: text.slice(3).trim(), line: at + 2, code: [] };
+      if (open === undefined) open = { info: text.slice(3).trim(), line: index + 2, code: [] };
       else {
         const [language = '', ...marks] = open.info.split(/\s+/);
-        blocks.push({
-          language,
-          marks,
-          code: open.code.join('\n'),
-          line: open.line,
-          heading,
-          file: file.replace(/\.md$/, ''),
-        });
+        const code = open.code.join('\n');
+        blocks.push({ language, marks, code, line: open.line, heading, file: file.replace(/\.md$/, '') });
         open = undefined;
       }
     } else if (open !== undefined) open.code.push(text);

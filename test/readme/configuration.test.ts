@@ -33,7 +33,7 @@ it.each(rows.filter(([name]) => name !== 'dangerouslyAllowBrowser'))('the defaul
   const [variable] = /GEN_\w+/.exec(documented) ?? [];
   if (variable !== undefined) vi.stubEnv(variable, variable === 'GEN_BASE_URL' ? 'https://host.test' : 'debug');
   const set = readConfig({});
-  const found: Readonly<Record<string, unknown>> = {
+  const defaults: Readonly<Record<string, unknown>> = {
     ...config,
     apiKey: set.apiKey(),
     baseUrl: set.knownBaseUrl(),
@@ -41,12 +41,12 @@ it.each(rows.filter(([name]) => name !== 'dangerouslyAllowBrowser'))('the defaul
     logger,
     logLevel: variable === undefined ? level : set.log().level,
   };
-  if (name === 'logLevel') expect([level, found.logLevel]).toEqual(['off', 'debug']);
+  if (name === 'logLevel') expect([level, defaults.logLevel]).toEqual(['off', 'debug']);
   else if (variable !== undefined)
-    expect(found[name]).toBe(variable === 'GEN_BASE_URL' ? 'https://host.test' : 'debug');
+    expect(defaults[name]).toBe(variable === 'GEN_BASE_URL' ? 'https://host.test' : 'debug');
   else if (/^(none|the |this )/.test(documented))
-    expect((name in found && found[name] === undefined) || isEmpty(found[name])).toBe(true);
-  else expect(String(found[name])).toBe(documented.replace(/[`' ]/g, ''));
+    expect((name in defaults && defaults[name] === undefined) || isEmpty(defaults[name])).toBe(true);
+  else expect(String(defaults[name])).toBe(documented.replace(/[`' ]/g, ''));
 });
 
 function isEmpty(value: unknown): boolean {

@@ -13,12 +13,12 @@ export interface BlockModule {
 interface Parsed {
   readonly module: string;
   /** Names that later blocks may use, with their import statements. */
-  readonly offers: ReadonlyMap<string, string>;
+  readonly declarations: ReadonlyMap<string, string>;
 }
 
 /** Returns the modules of a page's blocks, in order. */
 export function modulesOf(page: readonly Block[]): BlockModule[] {
-  const above: Parsed[] = [];
+  const earlier: Parsed[] = [];
   return page.map((block) => {
     // A complete file, next to the page's other files.
     const name = block.marks.find((mark) => /\.[cm]?tsx?$/.test(mark));
@@ -29,22 +29,22 @@ export function modulesOf(page: readonly Block[]): BlockModule[] {
     const own = declaredIn(ast, file);
     const used = namesUsedIn(ast);
     const imports = [...used]
-      .filter((name) => !own.offers.has(name))
-      .flatMap((name) => above.findLast(({ offers }) => offers.has(name))?.offers.get(name) ?? []);
+      .filter((name) => !own.declarations.has(name))
+      .flatMap((name) => earlier.findLast(({ declarations }) => declarations.has(name))?.declarations.get(name) ?? []);
     const { exports } = own;
-    above.push(own);
+    earlier.push(own);
     return { block, file, code: [...new Set(imports), block.code, exports, 'export {};', ''].join('\n') };
   });
 }
 
 /** Returns a block's declarations and imports, and a statement that exports the unexported ones. */
 function declaredIn(ast: SourceFile, file: string): Parsed & { readonly exports: string } {
-  const offers = new Map<string, string>();
+  const declarations = new Map<string, string>();
   const values: string[] = [];
   const types: string[] = [];
   const from = `'./${file}'`;
   const declare = (name: string, node: Node, isType: boolean) => {
-    offers.set(name, `import ${isType ? 'type ' : ''}{ ${name} } from ${from};`);
+    declarations.set(name, `import ${isType ? 'type ' : ''}{ ${name} } from ${from};`);
     const isExported =
       ts.canHaveModifiers(node) && ts.getModifiers(node)?.some(({ kind }) => kind === ts.SyntaxKind.ExportKeyword);
     if (!isExported) (isType ? types : values).push(name);
@@ -55,8 +55,8 @@ function declaredIn(ast: SourceFile, file: string): Parsed & { readonly exports:
       const named = clause?.namedBindings;
       const text = statement.getText();
       for (const name of [clause?.name, named && ts.isNamespaceImport(named) ? named.name : undefined])
-        if (name) offers.set(name.text, text);
-      if (named && ts.isNamedImports(named)) for (const { name } of named.elements) offers.set(name.text, text);
+        if (name) declarations.set(name.text, text);
+      if (named && ts.isNamedImports(named)) for (const { name } of named.elements) declarations.set(name.text, text);
     } else if (ts.isVariableStatement(statement)) {
       for (const { name } of statement.declarationList.declarations)
         for (const bound of boundNames(name)) declare(bound, statement, false);
@@ -66,9 +66,9 @@ function declaredIn(ast: SourceFile, file: string): Parsed & { readonly exports:
       declare(statement.name.text, statement, true);
     }
   }
-  const list = (word: string, names: readonly string[]) =>
-    names.length > 0 ? `export ${word}{ ${names.join(', ')} };` : '';
-  return { module: file, offers, exports: `${list('', values)}\n${list('type ', types)}` };
+  const exportOf = (keyword: string, names: readonly string[]) =>
+    names.length > 0 ? `export ${keyword}{ ${names.join(', ')} };` : '';
+  return { module: file, declarations, exports: `${exportOf('', values)}\n${exportOf('type ', types)}` };
 }
 
 function boundNames(name: ts.BindingName): string[] {

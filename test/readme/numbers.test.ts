@@ -11,12 +11,12 @@ import {
   WEBHOOK_TOLERANCE_S,
 } from '../../src/rules/limits.js';
 import { ROOT } from '../support/build.js';
-import { PAPERS } from './blocks.js';
+import { DOCUMENTS } from './blocks.js';
 
-const text = new Map(PAPERS.map((file) => [file, readFileSync(ROOT + file, 'utf8').replace(/\s+/g, ' ')]));
+const text = new Map(DOCUMENTS.map((file) => [file, readFileSync(ROOT + file, 'utf8').replace(/\s+/g, ' ')]));
 
 /** Patterns that precede a number in any sentence, and the expected number. */
-const STATED: readonly (readonly [words: RegExp, right: number])[] = [
+const STATED: readonly (readonly [pattern: RegExp, expected: number])[] = [
   [/(\d+) videos(?=,| a minute| per minute)/g, LIMITS['videos.create'].limit],
   [/(\d+) (?:job reads|reads|polls)(?=,| a minute| per minute)/g, LIMITS['jobs.get'].limit],
   [/an eighth of them, (\d+) a minute/g, LIMITS['jobs.get'].limit * (1 - POLL_SHARE)],
@@ -31,16 +31,15 @@ const STATED: readonly (readonly [words: RegExp, right: number])[] = [
   [/token (?:is|costs) ([\d.]+) USD/g, USD_PER_TOKEN],
 ];
 
-test.each(STATED)('%s is followed by the documented number', (words, right) => {
+test.each(STATED)('%s is followed by the documented number', (pattern, expected) => {
   const found = [...text].flatMap(([file, page]) =>
-    [...page.matchAll(words)].map(([, ...numbers]) => [file, Number(numbers.find((one) => one !== undefined))]),
+    [...page.matchAll(pattern)].map(([, ...numbers]) => [file, Number(numbers.find((number) => number !== undefined))]),
   );
   expect(found).not.toEqual([]);
-  expect(found.filter(([, stated]) => stated !== right)).toEqual([]);
+  expect(found.filter(([, stated]) => stated !== expected)).toEqual([]);
 });
 
 test('each upload step has one rate limit, as the guide states', () => {
-  expect(
-    new Set([LIMITS['uploads.create'], LIMITS['uploads.put'], LIMITS['uploads.delete']].map(({ limit }) => limit)).size,
-  ).toBe(1);
+  const steps = [LIMITS['uploads.create'], LIMITS['uploads.put'], LIMITS['uploads.delete']];
+  expect(new Set(steps.map(({ limit }) => limit)).size).toBe(1);
 });

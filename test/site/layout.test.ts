@@ -12,13 +12,13 @@ const TABLES = `(() => {
   return {
     width: document.documentElement.scrollWidth,
     blocks: cells.every((cell) => getComputedStyle(cell).display === 'block'),
-    named: cells.filter(({ dataset }) => dataset.label).length,
+    labeled: cells.filter(({ dataset }) => dataset.label).length,
     wide: cells.filter((cell) => cell.getBoundingClientRect().right > ${PHONE.width} || cell.scrollWidth > cell.clientWidth).length,
   };
 })()`;
 
 /** The home page's parts that are invisible or whose text overflows. */
-const AMISS = `['.VPHero .name', '.VPHero .text', '.VPHero .tagline', '.VPHero .VPButton', '.hero-code pre', '.VPFeature'].filter((part) =>
+const HIDDEN_OR_OVERFLOWING = `['.VPHero .name', '.VPHero .text', '.VPHero .tagline', '.VPHero .VPButton', '.hero-code pre', '.VPFeature'].filter((part) =>
   ![...document.querySelectorAll(part)].some(({ offsetHeight, scrollWidth, clientWidth }) => offsetHeight > 0 && scrollWidth <= clientWidth + 1))`;
 
 describe.skipIf(!canOpen)('the site', () => {
@@ -32,7 +32,7 @@ describe.skipIf(!canOpen)('the site', () => {
   test.each([320, 768, 1440])('shows the home page, %i px wide', async (width) => {
     await site.page.setViewportSize({ width, height: 900 });
     await site.until(`innerWidth === ${width}`);
-    expect([await site.page.evaluate(AMISS), await widthOfPage()]).toEqual([[], width]);
+    expect([await site.page.evaluate(HIDDEN_OR_OVERFLOWING), await widthOfPage()]).toEqual([[], width]);
     await site.page.setViewportSize(PHONE);
   });
 
@@ -41,9 +41,9 @@ describe.skipIf(!canOpen)('the site', () => {
     async (page) => {
       await site.page.goto(`${site.origin}/${page}.html`);
       await site.until("document.querySelector('.vp-doc td') !== null");
-      const found = await site.page.evaluate<{ width: number; blocks: boolean; named: number; wide: number }>(TABLES);
+      const found = await site.page.evaluate<{ width: number; blocks: boolean; labeled: number; wide: number }>(TABLES);
       expect(found).toMatchObject({ width: PHONE.width, blocks: true, wide: 0 });
-      expect(found.named).toBeGreaterThan(5);
+      expect(found.labeled).toBeGreaterThan(5);
     },
   );
 

@@ -22,7 +22,7 @@ describe.skipIf(!canOpen)('the playground', { timeout: 300_000 }, () => {
   const until = (expression: string) => site.until(expression);
   const textOf = (selector: string) => site.textOf(selector);
   const spent = async () => Number(await textOf('#pg-spent'));
-  const runs = async (program: string) => {
+  const runProgram = async (program: string) => {
     await page.fill('#pg-code', program);
     await page.click('#pg-run');
     await until("['done', 'failed'].includes(document.querySelector('.pg').dataset.state)");
@@ -49,7 +49,7 @@ describe.skipIf(!canOpen)('the playground', { timeout: 300_000 }, () => {
 
   test('runs an edited program and plays the video', async () => {
     const before = await spent();
-    await runs(`import { isCompleted } from 'gen-client';
+    await runProgram(`import { isCompleted } from 'gen-client';
       sandbox.outcomes.next({ durationMs: 0 });
       const job = await client.videos.createAndWait({ prompt: 'a fox', duration: 4, aspect_ratio: '9:16' });
       console.log('completed:', isCompleted(job));
@@ -61,7 +61,7 @@ describe.skipIf(!canOpen)('the playground', { timeout: 300_000 }, () => {
 
   test('charges one job if the first response is lost', async () => {
     const jobs = "sandbox.ledger().entries.filter(({ type }) => type === 'charge').length";
-    await runs(`const before = ${jobs};
+    await runProgram(`const before = ${jobs};
       sandbox.faults.add({ match: { path: '/v1/videos' }, commitThenDrop: true });
       sandbox.outcomes.next({ durationMs: 0 });
       await client.videos.createAndWait({ prompt: 'a fox' });
@@ -71,9 +71,9 @@ describe.skipIf(!canOpen)('the playground', { timeout: 300_000 }, () => {
   });
 
   test('shows an error with its code and its recovery', async () => {
-    await runs("await client.videos.create({ model: 'svc-video-fast', prompt: 'a fox', duration: 7 });");
+    await runProgram("await client.videos.create({ model: 'svc-video-fast', prompt: 'a fox', duration: 7 });");
     expect(await textOf('#pg-error')).toContain('duration_not_supported');
-    await runs('await client.videos.create({ prompt: ');
+    await runProgram('await client.videos.create({ prompt: ');
     expect(await textOf('#pg-error')).toContain('SyntaxError');
   });
 
@@ -103,7 +103,7 @@ describe.skipIf(!canOpen)('the playground', { timeout: 300_000 }, () => {
       const before = await spent();
       await page.evaluate(`${FRAME}.querySelector('#pf-create').click()`);
       await until(`${run('[data-phase=waiting]')}`);
-      // Mark the old document, to detect when the new one has replaced it.
+      // Marks the old document, to detect the new one.
       await page.evaluate(`${FRAME}.documentElement.dataset.old = ''`);
       await page.click('#pg-reload');
       await until(`${FRAME}?.documentElement?.dataset.old === undefined`);
@@ -120,27 +120,25 @@ describe.skipIf(!canOpen)('the playground', { timeout: 300_000 }, () => {
   });
 
   test('sends nothing to other sites and has no errors', () => {
-    const { requests, origin, complaints } = site;
+    const { requests, origin, errors } = site;
     const outside = requests.filter((url) => !url.startsWith(origin) && !/^(blob|data):/.test(url));
     expect(outside).toEqual([]);
     expect(requests.filter((url) => url.includes('/api/gen'))).toEqual([]);
-    expect(complaints).toEqual([]);
+    expect(errors).toEqual([]);
   });
 });
 
 test.skipIf(!isBuilt)(
   'the site includes the guides, the reference, the search index, and files for language models',
   () => {
-    for (const file of [
+    const pages = [
       'index.html',
       'waiting.html',
+      'quickstart.html',
       'api/index.html',
       'api/gen-client/storage/index.html',
-      'llms.txt',
-      'llms-full.txt',
-      'waiting.md',
-      'quickstart.html',
-    ])
+    ];
+    for (const file of [...pages, 'waiting.md', 'llms.txt', 'llms-full.txt'])
       expect(existsSync(join(SITE, file)), file).toBe(true);
     expect(readFileSync(join(SITE, 'waiting.html'), 'utf8')).toContain('createAndWait');
   },

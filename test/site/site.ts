@@ -28,7 +28,7 @@ export interface OpenSite {
   /** URLs of all requests. */
   readonly requests: readonly string[];
   /** Uncaught errors in the page. */
-  readonly complaints: readonly string[];
+  readonly errors: readonly string[];
   /** Waits until an expression in the page is true. */
   until(expression: string): Promise<void>;
   textOf(selector: string): Promise<string>;
@@ -43,25 +43,25 @@ export async function openSite(path: string, viewport = { width: 1360, height: 9
     const type = TYPES[extname(file)] ?? 'application/octet-stream';
     response.writeHead(200, { 'content-type': type }).end(readFileSync(file));
   });
-  await new Promise<void>((ready) => server.listen(0, '127.0.0.1', ready));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const browser = await launch();
   const page = await (await browser.newContext({ viewport })).newPage();
   const requests: string[] = [];
-  const complaints: string[] = [];
+  const errors: string[] = [];
   page.on('request', (request) => void requests.push(request.url()));
-  page.on('pageerror', (error) => void complaints.push(String(error)));
+  page.on('pageerror', (error) => void errors.push(String(error)));
   await page.goto(`${origin}/${path}`);
   return {
     page,
     origin,
     requests,
-    complaints,
+    errors,
     until: (expression) =>
-      page.evaluate<void>(`new Promise((done, failed) => {
+      page.evaluate<void>(`new Promise((resolve, reject) => {
         const end = Date.now() + ${PATIENCE_MS};
-        const look = () => (${expression}) ? done() : Date.now() > end ? failed(new Error(${JSON.stringify(expression)})) : setTimeout(look, 20);
-        look();
+        const check = () => (${expression}) ? resolve() : Date.now() > end ? reject(new Error(${JSON.stringify(expression)})) : setTimeout(check, 20);
+        check();
       })`),
     textOf: (selector) =>
       page.evaluate<string>(`document.querySelector(${JSON.stringify(selector)})?.textContent ?? ''`),

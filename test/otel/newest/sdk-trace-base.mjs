@@ -1,4 +1,4 @@
-// The part of the newest SDK that the tests use, under the names and with the arguments of the one before it.
+// The part of the newest SDK that the tests use, with the previous version's names and arguments.
 import { SimpleSpanProcessor as Processor } from '@opentelemetry/sdk-trace';
 
 export { InMemorySpanExporter, TracerProvider as BasicTracerProvider } from '@opentelemetry/sdk-trace';
