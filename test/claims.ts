@@ -71,7 +71,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     ],
     [
       'so that a fetch of another library can send it',
-      'test/transport/other-fetches.test.ts',
+      'test/transport/custom-fetch.test.ts',
       'is called with a URL and an init that contains the body itself',
     ],
     [
@@ -118,7 +118,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     ],
     [
       'A poll that the service rejects with 400, 401, 403, or 404 ends a wait',
-      'test/waiting/failing-reads.test.ts',
+      'test/waiting/failing-polls.test.ts',
       'with %i ends the wait immediately',
     ],
     [
