@@ -224,22 +224,22 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
   'docs/many-processes.md': [
     [
       'Processes that wait take turns, so none is left',
-      'test/limits/over-a-store.test.ts',
+      'test/limits/shared-limits.test.ts',
       'serve every process, whether it has few calls or many',
     ],
     [
       'A slot costs at most two round trips',
-      'test/limits/over-a-store.test.ts',
+      'test/limits/shared-limits.test.ts',
       'cost a process with consecutive creates at most two requests per slot',
     ],
     [
       'A process whose calls wait queries Redis at most twice a second',
-      'test/limits/over-a-store.test.ts',
+      'test/limits/shared-limits.test.ts',
       'need at most two requests a second per process, however many of its calls wait',
     ],
     [
       'A crashed process leaves the queue after 15 seconds',
-      'test/limits/over-a-store.test.ts',
+      'test/limits/shared-limits.test.ts',
       "release a crashed process's queue position, and its slots after one lease",
     ],
     [

@@ -1,7 +1,7 @@
 // Aborts a program at every await: the call rejects immediately, no job is lost, and nothing stays reserved.
 import type { GenClient } from 'gen-client';
 import { describe, expect, it } from 'vitest';
-import { company, PRICE, resumed, VIDEO } from '../store/company.js';
+import { company, PRICE, resumed, VIDEO } from '../store/simulation.js';
 import { MODES, pointAt } from '../support/await-points.js';
 import { errorOf } from '../support/rejection.js';
 import { countedSignal, json } from '../transport/support.js';

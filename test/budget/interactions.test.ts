@@ -3,7 +3,7 @@ import { GenClient } from 'gen-client';
 import { describe, expect, it, vi } from 'vitest';
 import { createStore } from '../../src/ledger/stores.js';
 import type { Store } from '../../src/store/store.js';
-import { company, openKeys, PRICE, resumed, VIDEO } from '../store/company.js';
+import { company, openKeys, PRICE, resumed, VIDEO } from '../store/simulation.js';
 import { ownBudget } from '../support/own-budget.js';
 import { BASE_URL, freshKey } from '../transport/support.js';
 import { settle } from '../waiting/virtual-clock.js';

@@ -4,7 +4,7 @@ import { beforeEach, expect, it, vi } from 'vitest';
 import { ledgerOf } from '../../src/ledger/ledger.js';
 import { LedgerTransaction } from '../../src/rules/ledger-transaction.js';
 import { nextTurn } from '../../src/runtime/clock.js';
-import { company, openKeys, PRICE, resumed, VIDEO } from '../store/company.js';
+import { company, openKeys, PRICE, resumed, VIDEO } from '../store/simulation.js';
 import { startFastTime } from '../support/fast-time.js';
 import { settle } from '../waiting/virtual-clock.js';
 

@@ -2,7 +2,7 @@
 
 import type { BudgetExceededError } from 'gen-client';
 import { describe, expect, it } from 'vitest';
-import { company, errorResponse, openKeys, order, PRICE, VIDEO } from '../store/company.js';
+import { company, errorResponse, openKeys, order, PRICE, VIDEO } from '../store/simulation.js';
 import { ownBudget } from '../support/own-budget.js';
 import { json } from '../transport/support.js';
 import { settle } from '../waiting/virtual-clock.js';

@@ -1,7 +1,7 @@
 // Every create counts, whatever the service responds.
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { BudgetExceededError, type GenClient, type Logger } from '../../src/index.js';
-import { connectionRefused } from '../store/company.js';
+import { connectionRefused } from '../store/simulation.js';
 import { persistentStore } from '../support/persistent-store.js';
 import { json, rejection } from '../transport/support.js';
 import { clientWithBudget, openService, quoted, runInSequence, VIDEO } from './service.js';

@@ -17,7 +17,7 @@ const FINDERS: Readonly<Record<string, readonly string[]>> = {
   // The worlds have no lease files, bursts, call durations, or accounts per key, and reach some other cases rarely.
   'b3-waits-behind-those-that-wait': testOf('test/budget/interactions.test.ts'),
   'b4-lease-outlives-its-process': testOf('test/store/file-store.test.ts'),
-  'b5-unknown-job-for-ever': testOf('test/store/left-behind.test.ts'),
+  'b5-unknown-job-for-ever': testOf('test/store/crash-recovery.test.ts'),
   'b6-a-step-for-each-call': testOf('test/budget/interactions.test.ts'),
   'b7-takes-what-others-hold': testOf('test/budget/interactions.test.ts'),
   'b8-two-seconds-each': testOf('test/budget/interactions.test.ts'),
@@ -26,7 +26,7 @@ const FINDERS: Readonly<Record<string, readonly string[]>> = {
   'left-by-the-dead-is-unsent': testOf('test/rules/ledger.test.ts'),
   'a-failure-frees-what-is-in-flight': testOf('test/budget/regressions.test.ts'),
   'one-sum-counted-twice': testOf('test/budget/regressions.test.ts'),
-  'a-forged-end-is-believed': testOf('test/store/left-behind.test.ts'),
+  'a-forged-end-is-believed': testOf('test/store/crash-recovery.test.ts'),
   'c1-second-call-frees-what-was-sent': testOf('test/budget/outages.test.ts'),
   'c2-room-not-asked-at-send': testOf('test/budget/outages.test.ts'),
   'c3-writes-dropped-in-an-outage': testOf('test/budget/outages.test.ts'),

@@ -10,7 +10,7 @@ import {
   resumed,
   type ServiceReply,
   VIDEO,
-} from './company.js';
+} from './simulation.js';
 
 const FAILING_STARTS: readonly [string, () => ServiceReply][] = [
   ['refuses connections', connectionRefused],
