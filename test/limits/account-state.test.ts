@@ -1,16 +1,17 @@
 import { inspect } from 'node:util';
-import { expect, it, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { clientStore } from '../../src/ledger/client-ledger.js';
 import { DOCUMENTED_LIMITS } from '../../src/rules/limits.js';
 import { accountFor } from '../../src/store/account.js';
 import { memoryStoreOn, type Store } from '../../src/store/store.js';
+import { created, freshKey, json, stubbed } from '../transport/support.js';
 import { virtualClock } from '../waiting/virtual-clock.js';
 
 const REGISTRY = Symbol.for('gen-client.accounts');
 const registry = () =>
   Reflect.get(globalThis, REGISTRY) as { accounts: Map<string, unknown>; held: Map<string, WeakRef<object>> };
-const crowd = (of: string, accounts = 1_600) => {
-  for (let tenant = 0; tenant < accounts; tenant++) accountFor(`https://${of}.example`, `key-${tenant}`);
+const openMany = (host: string) => {
+  for (let tenant = 0; tenant < 1_600; tenant++) accountFor(`https://${host}.example`, `key-${tenant}`);
 };
 
 const warn = () => {};
@@ -31,122 +32,138 @@ function openAccounts() {
   return { clock, store, groups, accountIn };
 }
 
-it('is the same for all clients with one base URL and key, and different for others', () => {
-  const account = accountFor('https://a.example', 'key-1');
-  expect(accountFor('https://a.example', 'key-1')).toBe(account);
-  expect(accountFor('https://a.example', 'key-2')).not.toBe(account);
-  expect(accountFor('https://b.example', 'key-1')).not.toBe(account);
-  // The boundary between URL and key must be unambiguous.
-  expect(accountFor('https://a.example/k', 'ey-1')).not.toBe(accountFor('https://a.example/', 'key-1'));
-});
+describe('an account', () => {
+  it('is the same for all clients with one base URL and key, and different for others', () => {
+    const account = accountFor('https://a.example', 'key-1');
+    expect(accountFor('https://a.example', 'key-1')).toBe(account);
+    expect(accountFor('https://a.example', 'key-2')).not.toBe(account);
+    expect(accountFor('https://b.example', 'key-1')).not.toBe(account);
+    // The boundary between URL and key must be unambiguous.
+    expect(accountFor('https://a.example/k', 'ey-1')).not.toBe(accountFor('https://a.example/', 'key-1'));
+  });
 
-it('is shared with another copy of the package', async () => {
-  const account = accountFor('https://copy.example', 'key');
-  vi.resetModules();
-  const copy = await import('../../src/store/account.js');
-  expect(copy.accountFor).not.toBe(accountFor);
-  expect(copy.accountFor('https://copy.example', 'key')).toBe(account);
-});
+  it('is shared with another copy of the package', async () => {
+    const account = accountFor('https://copy.example', 'key');
+    vi.resetModules();
+    const copy = await import('../../src/store/account.js');
+    expect(copy.accountFor).not.toBe(accountFor);
+    expect(copy.accountFor('https://copy.example', 'key')).toBe(account);
+  });
 
-it('creates each shared object once, even under names of Object.prototype', () => {
-  const account = accountFor('https://shared.example', 'key');
-  for (const name of ['watcher', 'constructor', '__proto__', 'toString']) {
-    const make = vi.fn(() => ({ name }));
-    const thing = account.shared(name, make);
-    expect(thing).toEqual({ name });
-    expect(account.shared(name, make)).toBe(thing);
-    expect(make).toHaveBeenCalledOnce();
-  }
-});
+  it('creates each shared object once, even under names of Object.prototype', () => {
+    const account = accountFor('https://shared.example', 'key');
+    for (const name of ['watcher', 'constructor', '__proto__', 'toString']) {
+      const create = vi.fn(() => ({ name }));
+      const object = account.shared(name, create);
+      expect(object).toEqual({ name });
+      expect(account.shared(name, create)).toBe(object);
+      expect(create).toHaveBeenCalledOnce();
+    }
+  });
 
-it('contains no key', () => {
-  accountFor('https://secret.example', 'sk-very-secret-0123456789');
-  const shown = inspect(registry(), { depth: 10, showHidden: true, maxArrayLength: null, maxStringLength: null });
-  expect(registry().accounts.size).toBeGreaterThan(0);
-  expect(shown).not.toContain('very-secret');
-});
+  it('contains no key', () => {
+    accountFor('https://secret.example', 'sk-very-secret-0123456789');
+    const text = inspect(registry(), { depth: 10, showHidden: true, maxArrayLength: null, maxStringLength: null });
+    expect(registry().accounts.size).toBeGreaterThan(0);
+    expect(text).not.toContain('very-secret');
+  });
 
-it('retains the 500 most recently used accounts, and evicts idle ones at every thousandth', () => {
-  // Other tests' accounts may still be in use.
-  registry().accounts.clear();
-  crowd('before');
-  const often = accountFor('https://often.example', 'key');
-  const sizes = new Set<number>();
-  for (let tenant = 0; tenant < 2_100; tenant++) {
-    accountFor('https://crowd.example', `key-${tenant}`);
-    accountFor('https://often.example', 'key');
-    sizes.add(registry().accounts.size);
-  }
-  expect([Math.min(...sizes), Math.max(...sizes)]).toEqual([500, 1_000]);
-  expect([...registry().accounts.values()]).toContain(often);
-  const before = accountFor('https://crowd.example', 'key-0');
-  expect([...registry().held.values()].map((ref) => ref.deref())).not.toContain(before);
-});
+  it('is evicted if it is idle and not among the 500 most recently used, at every thousandth', () => {
+    // Other tests' accounts may still be in use.
+    registry().accounts.clear();
+    openMany('before');
+    const frequent = accountFor('https://often.example', 'key');
+    const sizes = new Set<number>();
+    for (let tenant = 0; tenant < 2_100; tenant++) {
+      accountFor('https://crowd.example', `key-${tenant}`);
+      accountFor('https://often.example', 'key');
+      sizes.add(registry().accounts.size);
+    }
+    expect([Math.min(...sizes), Math.max(...sizes)]).toEqual([500, 1_000]);
+    expect([...registry().accounts.values()]).toContain(frequent);
+    const before = accountFor('https://crowd.example', 'key-0');
+    expect([...registry().held.values()].map((ref) => ref.deref())).not.toContain(before);
+  });
 
-it('evicts everything that no client uses', () => {
-  crowd('known');
-  const known = registry().held.size;
-  vi.stubGlobal(
-    'WeakRef',
-    class {
-      deref() {
-        return undefined;
-      }
-    },
-  );
-  crowd('collected');
-  vi.unstubAllGlobals();
-  expect(registry().held.size).toBeLessThanOrEqual(known + 500);
-});
+  it('is retained while one of its clients exists, however many others are created', async () => {
+    vi.useFakeTimers();
+    const apiKey = freshKey();
+    const open = () => stubbed(() => json(created()), { apiKey }).client;
+    const first = open();
+    await first.jobs.get('job_1');
+    await vi.advanceTimersByTimeAsync(120_000);
+    openMany('others');
+    const second = open();
+    await second.jobs.get('job_1');
+    const creates = Array.from({ length: DOCUMENTED_LIMITS['videos.create'].limit }, () =>
+      first.videos.create({ prompt: 'x' }),
+    );
+    await Promise.all(creates);
+    expect(second.limits()['videos.create']).toMatchObject({ free: 0 });
+    vi.useRealTimers();
+  });
 
-it("has one stable name in a store, which doesn't reveal the key", () => {
-  const ofKey = '6af97bc0c42fc6eedbd66a6fa12baf5f';
-  const ofName = 'cd8460ab319d6ea63bf6979a586c99f9';
-  expect(accountFor('https://named.example', 'sk-key').id).toBe(ofKey);
-  const named = ['sk-1', 'sk-2'].map((key) => accountFor('https://named.example', key, { name: 'main' }));
-  expect(named.map(({ id }) => id)).toEqual([ofName, ofName]);
-  expect(named[0]).toBe(named[1]);
-});
+  it('is evicted once no client uses it', () => {
+    openMany('known');
+    const known = registry().held.size;
+    const Collected = class {
+      deref() {}
+    };
+    vi.stubGlobal('WeakRef', Collected);
+    openMany('collected');
+    vi.unstubAllGlobals();
+    expect(registry().held.size).toBeLessThanOrEqual(known + 500);
+  });
 
-it('has the same rate limits for all clients with the same settings', () => {
-  const account = accountFor('https://limits.example', 'key');
-  const limits = { 'videos.create': { limit: 5, windowMs: 1_000 } };
-  expect(account.limitsFor({ limits: { ...limits } })).toBe(account.limitsFor({ limits }));
-  expect(account.limitsFor({ limits })).not.toBe(account.limitsFor({}));
-  expect(account.limitsFor({ limits }).snapshot()['videos.create']).toMatchObject({ limit: 5, windowMs: 1_000 });
-  const unlimited = { 'videos.create': { limit: Number.POSITIVE_INFINITY } };
-  expect(account.limitsFor({ limits: unlimited })).toBe(account.limitsFor({ limits: { ...unlimited } }));
-  expect(account.limitsFor({ limits: unlimited })).not.toBe(account.limitsFor({ limits }));
-});
+  it("has one stable name in a store, which doesn't reveal the key", () => {
+    const ofKey = '6af97bc0c42fc6eedbd66a6fa12baf5f';
+    const ofName = 'cd8460ab319d6ea63bf6979a586c99f9';
+    expect(accountFor('https://named.example', 'sk-key').id).toBe(ofKey);
+    const named = ['sk-1', 'sk-2'].map((key) => accountFor('https://named.example', key, { name: 'main' }));
+    expect(named.map(({ id }) => id)).toEqual([ofName, ofName]);
+    expect(named[0]).toBe(named[1]);
+  });
 
-it('counts clients together if their settings differ but their limits are equal', async () => {
-  const account = accountFor('https://together.example', 'key');
-  const other = account.limitsFor({ limits: { 'jobs.get': { limit: 5, windowMs: 1_000 } } });
-  (await account.limitsFor({}).acquire('videos.create', { warn }))();
-  expect(other.snapshot()['videos.create']).toMatchObject({ free: DOCUMENTED_LIMITS['videos.create'].limit - 1 });
-});
+  it('has the same rate limits for all clients with the same settings', () => {
+    const account = accountFor('https://limits.example', 'key');
+    const limits = { 'videos.create': { limit: 5, windowMs: 1_000 } };
+    expect(account.limitsFor({ limits: { ...limits } })).toBe(account.limitsFor({ limits }));
+    expect(account.limitsFor({ limits })).not.toBe(account.limitsFor({}));
+    expect(account.limitsFor({ limits }).snapshot()['videos.create']).toMatchObject({ limit: 5, windowMs: 1_000 });
+    const unlimited = { 'videos.create': { limit: Number.POSITIVE_INFINITY } };
+    expect(account.limitsFor({ limits: unlimited })).toBe(account.limitsFor({ limits: { ...unlimited } }));
+    expect(account.limitsFor({ limits: unlimited })).not.toBe(account.limitsFor({ limits }));
+  });
 
-it('has one queue for all clients in a process that share limits over the same store', async () => {
-  const { accountIn, store, clock } = openAccounts();
-  const account = accountIn();
-  const limits = { 'videos.create': { limit: 1, windowMs: 60_000 } };
-  const [one, other] = [account.limitsFor({ store, limits }), account.limitsFor({ store, limits: { ...limits } })];
-  const slot = await clock.until(one.acquire('videos.create', { warn }));
-  const waiting = one.acquire('videos.create', { warn });
-  await clock.advance(0);
-  expect(other.snapshot()['videos.create']).toMatchObject({ free: 0, queued: 1 });
-  slot('unused');
-  (await clock.until(waiting))();
-});
+  it('counts clients together if their settings differ but their limits are equal', async () => {
+    const account = accountFor('https://together.example', 'key');
+    const other = account.limitsFor({ limits: { 'jobs.get': { limit: 5, windowMs: 1_000 } } });
+    (await account.limitsFor({}).acquire('videos.create', { warn }))();
+    expect(other.snapshot()['videos.create']).toMatchObject({ free: DOCUMENTED_LIMITS['videos.create'].limit - 1 });
+  });
 
-it('shares only its own limits with other processes', async () => {
-  const { accountIn, store, clock, groups } = openAccounts();
-  const account = accountIn();
-  const id = account.id;
-  const limits = account.limitsFor({ store });
-  (await clock.until(limits.acquire('videos.create', { warn })))();
-  account.learned.prices.learn('a', 5);
-  account.learned.durations.learn('b', 1_000);
-  await clock.advance(5_000);
-  expect([...groups].sort()).toEqual([`${id}/limits/videos.create`]);
+  it('has one queue for all clients in a process that share limits over the same store', async () => {
+    const { accountIn, store, clock } = openAccounts();
+    const account = accountIn();
+    const limits = { 'videos.create': { limit: 1, windowMs: 60_000 } };
+    const [one, other] = [account.limitsFor({ store, limits }), account.limitsFor({ store, limits: { ...limits } })];
+    const slot = await clock.until(one.acquire('videos.create', { warn }));
+    const waiting = one.acquire('videos.create', { warn });
+    await clock.advance(0);
+    expect(other.snapshot()['videos.create']).toMatchObject({ free: 0, queued: 1 });
+    slot('unused');
+    (await clock.until(waiting))();
+  });
+
+  it('shares only its own limits with other processes', async () => {
+    const { accountIn, store, clock, groups } = openAccounts();
+    const account = accountIn();
+    const id = account.id;
+    const limits = account.limitsFor({ store });
+    (await clock.until(limits.acquire('videos.create', { warn })))();
+    account.learned.prices.learn('a', 5);
+    account.learned.durations.learn('b', 1_000);
+    await clock.advance(5_000);
+    expect([...groups].sort()).toEqual([`${id}/limits/videos.create`]);
+  });
 });

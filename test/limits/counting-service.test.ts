@@ -48,14 +48,14 @@ describe('an attempt without a response', () => {
     });
     const abort = new AbortController();
     const options = how === 'aborted' ? {} : { timeoutMs: 50 };
-    const left = client({ limits: twenty(2_000), maxRetries: 0, ...options });
+    const impatient = client({ limits: twenty(2_000), maxRetries: 0, ...options });
     clock.after(50, () => how === 'aborted' && abort.abort());
-    const create = () => left.videos.create(PROMPT, { signal: abort.signal }).catch(() => {});
+    const create = () => impatient.videos.create(PROMPT, { signal: abort.signal }).catch(() => {});
     await clock.until(Promise.all(Array.from({ length: 20 }, create)));
     await clock.advance(500);
     expect(accepted).toHaveLength(20);
     countsAfterMs = 5;
-    const patient = left.withOptions({ timeoutMs: 60_000 });
+    const patient = impatient.withOptions({ timeoutMs: 60_000 });
     await clock.until(Promise.all(Array.from({ length: 20 }, () => patient.videos.create(PROMPT))));
     expect(accepted).toHaveLength(40);
     expect(rejected).toEqual([]);

@@ -6,7 +6,7 @@ import { world } from './world.js';
 describe('detached runs', () => {
   it.each([
     [1, 8],
-    // Both processes write at once, and a lost compare-and-swap shifts some positions.
+    // Both processes write concurrently, and a lost compare-and-swap shifts some positions.
     [2, 50],
   ])('wake once each, in order, with 300 queued over %i processes', async (processes, maxShift) => {
     const { clock, process, pauseMs } = world({ limit: 20, windowMs: 6_000 }, { delayMs: 4 });
@@ -38,7 +38,7 @@ describe('detached runs', () => {
     expect(maxPerWindow(at, 6_000)).toBeLessThanOrEqual(20);
     // 280 calls wait once and so request a slot twice.
     expect(requests).toBeLessThanOrEqual(300 + 280 + 10);
-    const late = sent.map((number, place) => Math.abs(place - number));
-    expect(Math.max(...late)).toBeLessThanOrEqual(maxShift);
+    const shifts = sent.map((number, position) => Math.abs(position - number));
+    expect(Math.max(...shifts)).toBeLessThanOrEqual(maxShift);
   });
 });

@@ -2,7 +2,7 @@
 import { describe, expect, it, vi } from 'vitest';
 import { setupError } from '../../src/store/store.js';
 import type { VirtualClock } from '../waiting/virtual-clock.js';
-import { LIMIT_NAME, world } from './world.js';
+import { type Faults, LIMIT_NAME, world } from './world.js';
 
 const unavailable = () => Promise.reject(new Error('connection lost'));
 const ONE = { limit: 1, windowMs: 10_000 };
@@ -64,12 +64,12 @@ describe('an unavailable store', () => {
 
   it('receives calls that another process sent during the outage, even if none of them waits', async () => {
     const { clock, process } = world({ limit: 4, windowMs: 60_000 });
-    const lost: { read?: () => unknown } = { read: unavailable };
-    const [one, other] = [process({ faults: lost }), process()];
+    const faults: Faults = { read: unavailable };
+    const [one, other] = [process({ faults }), process()];
     for (let call = 0; call < 4; call++) (await clock.until(one.acquire()))();
     await clock.advance(40_000);
     const before = clock.now();
-    delete lost.read;
+    delete faults.read;
     await clock.advance(6_000);
     (await clock.until(other.acquire()))();
     // One window after the calls, not after the recovery.
@@ -95,28 +95,28 @@ describe('an unavailable store', () => {
 
   it('keeps no process alive just to record responses', async () => {
     const { clock, process, faults } = world();
-    const holding: number[] = [];
+    const delays: number[] = [];
     const after: VirtualClock['after'] = (ms, fire, options) => {
-      if (!options?.isIdle) holding.push(ms);
+      if (!options?.isIdle) delays.push(ms);
       return clock.after(ms, fire);
     };
     faults.read = unavailable;
     const release = await clock.until(process({ clock: { ...clock, timers: 0, after } }).acquire());
-    holding.length = 0;
+    delays.length = 0;
     release();
     await clock.advance(1_000);
     expect(clock.timers).toBe(1);
     // The local state records the response.
-    expect(holding.filter((ms) => ms > 250)).toEqual([]);
+    expect(delays.filter((ms) => ms > 250)).toEqual([]);
   });
 
   it("rejects calls that don't queue by local state", async () => {
     const { clock, process, faults, requestCount } = world(ONE);
     const [one, other] = [process(), process()];
     faults.read = unavailable;
-    const [taken, rejected] = await clock.until(Promise.all([one.tryAcquire(), one.tryAcquire()]));
-    expect([typeof taken, rejected]).toEqual(['function', expect.closeTo(10_006, -1)]);
-    if (typeof taken === 'function') taken();
+    const [release, rejected] = await clock.until(Promise.all([one.tryAcquire(), one.tryAcquire()]));
+    expect([typeof release, rejected]).toEqual(['function', expect.closeTo(10_006, -1)]);
+    if (typeof release === 'function') release();
     await clock.advance(100);
     expect(await clock.until(one.tryAcquire())).toBeGreaterThan(9_000);
     expect(requestCount()).toBe(1);
@@ -148,10 +148,10 @@ describe('an unavailable store', () => {
     // The store contains the first call once, and the second since its recovery.
     expect(await clock.until(other.tryAcquire())).toBeGreaterThan(5_000);
     for (const release of slots) release();
-    const seen = vi.fn();
-    const third = other.acquire().then(seen);
+    const onGranted = vi.fn();
+    const third = other.acquire().then(onGranted);
     await clock.advance(9_000);
-    expect(seen).not.toHaveBeenCalled();
+    expect(onGranted).not.toHaveBeenCalled();
     await clock.until(third);
   });
 

@@ -47,16 +47,22 @@ function processOn(limits: RateLimits, warn: (message: string) => void): Limited
 /** Opens a single process's in-memory rate limits. */
 export function inMemory(limit: Rate = MINUTE, perRequest = false) {
   const clock = Object.assign(virtualClock(), { perRequest });
+  const backends = new Map();
   let ids = 0;
   const random: Random = { next: () => 0.5, uuid: () => `call-${++ids}` };
-  const limits = new RateLimits({
-    limits: { [LIMIT_NAME]: limit },
-    shared: undefined,
-    clock,
-    random,
-    backends: new Map(),
-  });
-  return { clock, ...processOn(limits, () => {}) };
+  /** Opens a client of the same account with its own limit. */
+  const open = (rate: Rate) => {
+    const limits = { [LIMIT_NAME]: rate };
+    return processOn(new RateLimits({ limits, shared: undefined, clock, random, backends }), () => {});
+  };
+  return { clock, open, ...open(limit) };
+}
+
+/** Returns the release function of a granted slot. Throws if none is free. */
+export async function granted(attempt: Promise<Release | number>): Promise<Release> {
+  const release = await attempt;
+  if (typeof release === 'number') throw new Error(`no slot is free for ${release} ms`);
+  return release;
 }
 
 /** Opens a store that responds after a delay and counts its requests. */
@@ -76,10 +82,10 @@ export function world(limit: Rate = MINUTE, { delayMs = 1, next = seeded(7) } = 
       await pause();
       await faults.read?.();
       await own.read?.();
-      const seen = await store.read(group, keys);
+      const stored = await store.read(group, keys);
       await pause();
       await own.response?.();
-      return seen;
+      return stored;
     },
     async write(group, version, changes) {
       requests.push({ what: 'write', atMs: clock.now() - startMs });
@@ -95,14 +101,14 @@ export function world(limit: Rate = MINUTE, { delayMs = 1, next = seeded(7) } = 
   const process = (options: ProcessOptions = {}): LimitedProcess => {
     const own = { store: { ...storeOf(options.faults ?? {}), timeoutMs: options.timeoutMs }, account: 'account' };
     const steadyClock = steady(options.clock ?? clock);
-    const made = {
+    const settings = {
       limits: { [LIMIT_NAME]: limit },
       shared: openSharedLimits({ ...own, clock: steadyClock, random }),
       clock: steadyClock,
       random,
       backends: new Map(),
     };
-    return processOn(new RateLimits(made), (message) => void warnings.push(message));
+    return processOn(new RateLimits(settings), (message) => void warnings.push(message));
   };
   const pauseMs = (ms: number) => new Promise<void>((resolve) => void clock.after(ms, resolve));
   /** Milliseconds since the start. */
