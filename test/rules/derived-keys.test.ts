@@ -1,4 +1,4 @@
-// The keys of a run's creates, and failures that indicate a redirect.
+// Keys derived from a run's key, and failures that indicate a redirect.
 import { describe, expect, it } from 'vitest';
 import { isRedirectFailure } from '../../src/rules/failure-kind.js';
 import { derivedKey, MAX_KEY_LENGTH, nextKey, originsOf } from '../../src/rules/run-state.js';
@@ -44,6 +44,6 @@ it.each([
   ['unexpected redirect', true],
   ['uri requested responds with a redirect, redirect mode is set to error: https://x.test', true],
   ['an unexpected redirect', false],
-])('an error with the message %j is recognized as a disallowed redirect: %s', (message, isOne) => {
-  expect(isRedirectFailure(new TypeError('fetch failed', { cause: new Error(message) }))).toBe(isOne);
+])('an error with the message %j is a redirect failure: %s', (message, isRedirect) => {
+  expect(isRedirectFailure(new TypeError('fetch failed', { cause: new Error(message) }))).toBe(isRedirect);
 });

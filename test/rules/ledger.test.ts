@@ -17,8 +17,7 @@ import {
 } from '../../src/rules/create-entry.js';
 import * as rule from '../../src/rules/ledger.js';
 import * as owners from '../../src/rules/ledger-owners.js';
-import { LedgerTransaction } from '../../src/rules/ledger-transaction.js';
-import { ENTRY, ledger, RULES, TERMS } from './test-ledger.js';
+import { ENTRY, ledger, openTransaction, RULES, TERMS } from './test-ledger.js';
 
 describe('a create with a budget of 100 tokens', () => {
   type Price = { readonly tokens: number | null; readonly isLearned: boolean };
@@ -75,7 +74,7 @@ describe('a create with a budget of 100 tokens', () => {
     ['after an unsent one whose process crashed', [crashed(unknown)], learned(100), 'room', 'room'],
     ['for exactly the rest after 36 charges of 0.1 (C13)', Array(36).fill(spent(0.1)), learned(96.4), 'room', 'room'],
   ])('%s', (_, before, price, reserve, send) => {
-    const state = before.reduce((made, change) => change(made), EMPTY_BUDGET);
+    const state = before.reduce((budget, change) => change(budget), EMPTY_BUDGET);
     const snapshot = snapshotOf(state, TERMS, 1, (owner) => owner === 'living');
     const responses = (['reserve', 'send'] as const).map((step) => admissionOf(snapshot, TERMS.maxTokens, price, step));
     expect(responses).toEqual([reserve, send]);
@@ -178,9 +177,8 @@ describe('an entry', () => {
   it('without a price waits for its charge, even after its file is stored', () => {
     for (const rules of [null, RULES]) {
       const { tx, id, reserve, accept, usage, end, acknowledge, entry, claim } = ledger();
-      const unpriced = { tokens: null, isLearned: false, rules };
-      const { entry: requested } = reserve('one#1', unpriced);
-      accept('one#1', { requested, quotedTokens: null, run: rules ? {} : undefined });
+      reserve('one#1', { tokens: null, isLearned: false, rules });
+      accept('one#1', { quotedTokens: null });
       acknowledge('file');
       expect([entry()?.phase, claim('two#1')]).toEqual(['accepted', undefined]);
       end({ status: 'completed', chargedTokens: 25 });
@@ -200,11 +198,7 @@ describe('an entry', () => {
       accept('one#1');
       end({ status: 'completed', chargedTokens: 12, expiresMs });
       const at = (nowMs: number) => {
-        const values = Object.fromEntries(
-          Object.entries(tx.changes()).map(([key, change]) => [key, change?.value ?? '']),
-        );
-        const process = { id: 'one', isPersistent: true, isLeaseHeld: undefined, owners: new Map() };
-        const later = new LedgerTransaction({ has: () => true }, { nowMs, values }, process);
+        const later = openTransaction(nowMs, tx);
         return [later.entry(id)?.phase, later.usedKey(id)?.jobId];
       };
       if (afterMs > 1) expect(at(afterMs - 1)).toEqual(['ended', undefined]);

@@ -26,10 +26,20 @@ function verdict(check: Check, body: unknown): readonly [result: string, message
   return first === undefined ? ['sent', ''] : [`warns ${first.split(':')[0]}`, first];
 }
 
-type Row = [Check, body: unknown, actual: string, fix?: string];
+type Row = [Check, body: unknown, result: string, fix?: string | undefined];
 const P = { prompt: 'a fox' };
 const URL_OK = 'https://a.test/a.png';
 const EDIT = { ...P, model: 'svc-video-fast', source_video_url: 'https://a.test/a.mp4' };
+
+/** Returns the row of an invalid upload ID. */
+const badFrame = (id: unknown, fix?: string): Row => [
+  'checkVideo',
+  { ...P, first_frame_upload_id: id },
+  'invalid_params first_frame_upload_id',
+  fix,
+];
+
+const FILE = new Blob(['x']);
 
 describe('preflight reports', () => {
   it.each<Row>([
@@ -115,7 +125,7 @@ describe('preflight reports', () => {
       'invalid_params references[0].weight',
       'is not a documented field of an item',
     ],
-    ['checkVideo', { ...P, content: [new Blob(['x'])] }, 'invalid_params content[0]'],
+    ['checkVideo', { ...P, content: [FILE] }, 'invalid_params content[0]'],
     ['checkImage', { ...P, references: [{ image_url: 'http://a' }] }, 'warns references', 'a public URL'],
     [
       'checkVideo',
@@ -147,56 +157,26 @@ describe('preflight reports', () => {
     ['checkRegistration', { name: ' ', upload_id: 'upl_1' }, 'invalid_params name'],
     ['checkRegistration', { name: 'Fox' }, 'invalid_params upload_id'],
     ['checkRegistration', { name: 'Fox', upload_id: null }, 'invalid_params upload_id'],
-    ['checkRegistration', { name: 'Fox', upload_id: new Blob(['x']) }, 'sent'],
+    ['checkRegistration', { name: 'Fox', upload_id: FILE }, 'sent'],
     // References.
-    ['checkVideo', { ...P, first_frame_upload_id: new Blob(['x']), last_frame_upload_id: null }, 'sent'],
-    [
-      'checkVideo',
-      { ...P, first_frame_upload_id: ' ' },
-      'invalid_params first_frame_upload_id',
-      'Pass an upload ID or a file, or leave the field out',
-    ],
-    [
-      'checkVideo',
-      { ...P, first_frame_upload_id: URL_OK },
-      'invalid_params first_frame_upload_id',
-      'Pass it as first_frame_url',
-    ],
-    ...['./fox', '/fox', 'C:\\fox', 'file:fox', 'fox.png'].map(
-      (name): Row => [
-        'checkVideo',
-        { ...P, first_frame_upload_id: name },
-        'invalid_params first_frame_upload_id',
-        'Pass fromPath(path) or a Blob',
-      ],
+    ['checkVideo', { ...P, first_frame_upload_id: FILE, last_frame_upload_id: null }, 'sent'],
+    badFrame(' ', 'Pass an upload ID or a file, or leave the field out'),
+    badFrame(URL_OK, 'Pass it as first_frame_url'),
+    ...['./fox', '/fox', 'C:\\fox', 'file:fox', 'fox.png'].map((path) =>
+      badFrame(path, 'Pass fromPath(path) or a Blob'),
     ),
+    badFrame(Promise.resolve('x'), 'Await the upload, and pass its upload_id'),
+    badFrame(7),
+    badFrame(['upl_1'], 'must be one value, not a list'),
     ['checkVideo', { ...P, first_frame_upload_id: 'upl.1/x' }, 'sent'],
-    [
-      'checkVideo',
-      { ...P, first_frame_upload_id: Promise.resolve('x') },
-      'invalid_params first_frame_upload_id',
-      'Await the upload, and pass its upload_id',
-    ],
     [
       'checkVideo',
       { ...P, reference_image_upload_ids: ['upl_1', { upload_id: 'upl_2' }] },
       'invalid_params reference_image_upload_ids[1]',
       'Pass its upload_id',
     ],
-    ['checkVideo', { ...P, first_frame_upload_id: 7 }, 'invalid_params first_frame_upload_id'],
     ['checkVideo', { ...P, reference_image_upload_ids: 'upl_1' }, 'invalid_params reference_image_upload_ids', '[ ]'],
-    [
-      'checkVideo',
-      { ...P, first_frame_upload_id: ['upl_1'] },
-      'invalid_params first_frame_upload_id',
-      'must be one value, not a list',
-    ],
-    [
-      'checkVideo',
-      { ...P, reference_image_upload_ids: new Blob(['x']) },
-      'invalid_params reference_image_upload_ids',
-      '[ ]',
-    ],
+    ['checkVideo', { ...P, reference_image_upload_ids: FILE }, 'invalid_params reference_image_upload_ids', '[ ]'],
     ...[undefined, null].map(
       (item): Row => [
         'checkVideo',
@@ -212,42 +192,22 @@ describe('preflight reports', () => {
     ['checkVideo', { ...P, first_frame_url: Promise.resolve('x') }, 'invalid_params first_frame_url', 'Await it'],
     ...(
       [
-        ['first_frame_url', 'first_frame_upload_id'],
-        ['last_frame_url', 'last_frame_upload_id'],
-        ['webhook_url', 'a field that takes upload IDs'],
+        ['checkVideo', 'first_frame_url', 'first_frame_upload_id'],
+        ['checkVideo', 'last_frame_url', 'last_frame_upload_id'],
+        ['checkVideo', 'webhook_url', 'a field that takes upload IDs'],
+        ['checkVideo', 'reference_video_urls', 'reference_video_upload_ids', '[0]'],
+        ['checkVideo', 'referenceAudioUrls', 'reference_audio_upload_ids', '[0]'],
+        ['checkVideoEdit', 'video', 'source_video_upload_id'],
+        ['checkVideoEdit', 'source_video_url', 'source_video_upload_id'],
       ] as const
-    ).map(
-      ([field, other]): Row => [
-        'checkVideo',
-        { ...P, [field]: new Blob(['x']) },
-        `invalid_params ${field}`,
-        `Pass a file as ${other}`,
-      ],
-    ),
-    [
-      'checkVideo',
-      { ...P, reference_video_urls: [new Blob(['x'])] },
-      'invalid_params reference_video_urls[0]',
-      'Pass a file as reference_video_upload_ids',
-    ],
-    [
-      'checkVideo',
-      { ...P, referenceAudioUrls: [new Blob(['x'])] },
-      'invalid_params referenceAudioUrls[0]',
-      'Pass a file as reference_audio_upload_ids',
-    ],
-    ...['video', 'source_video_url'].map(
-      (field): Row => [
-        'checkVideoEdit',
-        { ...EDIT, [field]: new Blob(['x']) },
-        `invalid_params ${field}`,
-        'Pass a file as source_video_upload_id',
-      ],
-    ),
+    ).map(([check, field, fix, index = '']): Row => {
+      const body = { ...(check === 'checkVideo' ? P : EDIT), [field]: index ? [FILE] : FILE };
+      return [check, body, `invalid_params ${field}${index}`, `Pass a file as ${fix}`];
+    }),
     ['checkVideo', { ...P, reference_images: [{ url: URL_OK }, URL_OK] }, 'sent'],
     [
       'checkVideo',
-      { ...P, reference_images: [new Blob(['x'])] },
+      { ...P, reference_images: [FILE] },
       'invalid_params reference_images[0]',
       'Pass a file as reference_image_upload_ids (reference_upload_ids for images)',
     ],
@@ -259,13 +219,13 @@ describe('preflight reports', () => {
     ['checkVideo', { content: [{ text: 'x', video_url: null, image_url: { url: undefined } }] }, 'sent'],
     [
       'checkVideo',
-      { content: [{ text: 'x', video_url: new Blob(['x']) }] },
+      { content: [{ text: 'x', video_url: FILE }] },
       'invalid_params content[0].video_url',
       'Pass a file as reference_video_upload_ids',
     ],
     [
       'checkImage',
-      { ...P, references: [{ type: 'image_url', url: new Blob(['x']) }] },
+      { ...P, references: [{ type: 'image_url', url: FILE }] },
       'invalid_params references[0].url',
       'Pass a file as reference_upload_ids',
     ],

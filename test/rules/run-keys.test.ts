@@ -6,9 +6,10 @@ import { callFailure } from '../../src/rules/failure-kind.js';
 import { nextStep } from '../../src/rules/run.js';
 import { type JobRunState, type RunEvent, type RunRules, resumeRun } from '../../src/rules/run-state.js';
 import type { Job } from '../../src/schemas/job.js';
-import { failed, job, passed, proceed, start as startWithoutLimit, woken } from './run-events.js';
+import { failed, job, passed, proceed, start as startWithoutTimeout, woken } from './run-events.js';
 
-const start = (rules: Partial<RunRules> = {}, key = 'k') => startWithoutLimit({ timeoutMs: 1_800_000, ...rules }, key);
+const start = (rules: Partial<RunRules> = {}, key = 'k') =>
+  startWithoutTimeout({ timeoutMs: 1_800_000, ...rules }, key);
 const failedJob = (errorCode: string, errorData: Job['errorData'] = null, id = 'job_1') =>
   job('failed', { id, errorCode, errorData });
 
@@ -35,7 +36,7 @@ const rejection = (code: string): RunEvent => ({
   failure: { kind: 'refused', retryAfterMs: null, error: { name: 'APIError', message: 'no', code } },
 });
 const pending = (id = 'job_1') => failedJob('reference_asset_pending', null, id);
-const [lost, full, rejected] = [failed('lost'), failed('throttled', 5_000), failed('refused')];
+const [lost, throttled, rejected] = [failed('lost'), failed('throttled', 5_000), failed('refused')];
 
 describe('the keys of a run', () => {
   it.each<[string, Partial<RunRules>, RunEvent[], string[]]>([
@@ -47,10 +48,15 @@ describe('the keys of a run', () => {
     [
       'the second one until it is settled',
       {},
-      [review(), review(), lost, full, lost],
+      [review(), review(), lost, throttled, lost],
       ['k', 'k', 'k:w1', 'k:w1', 'k:w1'],
     ],
-    ['the second one even after a possible crash', {}, [review(), review(), full, lost], ['k', 'k', 'k:w1', 'k:w1']],
+    [
+      'the second one even after a possible crash',
+      {},
+      [review(), review(), throttled, lost],
+      ['k', 'k', 'k:w1', 'k:w1'],
+    ],
     [
       'numbered separately for each job',
       {},
@@ -72,7 +78,7 @@ describe('the keys of a run', () => {
     [
       'the second one until it is settled after restarts',
       {},
-      [rejected, rejected, full, lost],
+      [rejected, rejected, throttled, lost],
       ['k', 'k', 'k:w1', 'k:w1'],
     ],
     ['unchanged after an unsent create', {}, [failed('unsent'), lost], ['k', 'k']],
@@ -82,7 +88,7 @@ describe('the keys of a run', () => {
   });
 
   it('need no wait for a slot between the two keys of a waiting call', () => {
-    const keys = keysOf(nextStep, start(), [review(), review(), full, lost]);
+    const keys = keysOf(nextStep, start(), [review(), review(), throttled, lost]);
     expect(keys).toEqual(['k', 'k', 'k:w1', 'k']);
   });
 
@@ -142,7 +148,7 @@ describe('recovery', () => {
 });
 
 describe('a wait', () => {
-  it('grows after lost responses, but not after full rate limits', () => {
+  it('grows after lost responses, but not at a rate limit', () => {
     let run = start({ timeoutMs: 60_000, retryMs: 30_000 });
     for (let turn = 0; turn < 10; turn++) run = proceed(run, failed('throttled', 59_000), passed);
     expect(run.elapsedMs).toBeNull();
@@ -180,7 +186,6 @@ describe('a wait', () => {
       steps++;
       run = proceed(run, run.step.type === 'wait' ? passed : job('processing'));
     }
-
     expect(steps).toBeLessThanOrEqual(58);
     expect(waits[0]).toBe(10_000);
     expect(waits.slice(0, -1)).toEqual([...waits.slice(0, -1)].sort((a, b) => a - b));
@@ -223,7 +228,7 @@ describe('a wait', () => {
     expect(blind.step).toMatchObject({ type: 'wait', ms: 300_000 });
   });
 
-  it('polls soon after an announced end if a poll got no response', () => {
+  it('polls again soon if the poll after a webhook gets no response', () => {
     const quick = { pollMs: 60_000, retryMs: 30_000 };
     const run = proceed(start(quick), job('processing'), woken, failed('lost'));
     expect(run.step).toMatchObject({ type: 'wait', ms: 1000 });

@@ -77,18 +77,10 @@ describe('a failed create', () => {
     expect(stepOf(start(rules), event)).toMatchObject(step);
   });
 
-  it.each(['unsent', 'throttled', 'lost'] as const)(
-    'of kind %s ends a run that leaves retries to its calls',
-    (kind) => {
-      const { step } = nextStep(start(), failed(kind, null, 'ConnectionError'));
-      expect(step).toMatchObject({
-        type: 'fail',
-        reason: kind,
-        error: { name: 'ConnectionError' },
-        resumeStep: create,
-      });
-    },
-  );
+  it.each(['unsent', 'throttled', 'lost'] as const)('of kind %s ends a run whose calls retry', (kind) => {
+    const { step } = nextStep(start(), failed(kind, null, 'ConnectionError'));
+    expect(step).toMatchObject({ type: 'fail', reason: kind, error: { name: 'ConnectionError' }, resumeStep: create });
+  });
 
   it("for a review isn't retried earlier by a webhook, and fifty wakes take no time", () => {
     let run = proceed(start(), failed('review', 20_000));
@@ -119,10 +111,10 @@ it('waits while only unsettled creates reserve the budget, and fails if it is sp
   expect(stepOf(start(), rejected('top_up'))).toMatchObject({ type: 'fail', reason: 'unsent' });
 });
 
-it('continues if another process owned the create while this one was frozen', () => {
+it('waits if another process has claimed the create', () => {
   const error = { name: 'GenError', message: 'Call again with the same key.', recovery: 'retry' } as const;
-  const taken: RunEvent = { type: 'failed', failure: { kind: 'unsent', retryAfterMs: null, error } };
-  expect(stepOf(start(), taken)).toMatchObject({ type: 'wait', next: create });
+  const notOwned: RunEvent = { type: 'failed', failure: { kind: 'unsent', retryAfterMs: null, error } };
+  expect(stepOf(start(), notOwned)).toMatchObject({ type: 'wait', next: create });
 });
 
 describe('a poll', () => {
@@ -208,7 +200,7 @@ it.each([
   ['videos', 70, { limit: Number.POSITIVE_INFINITY, windowMs: 0 }, 0, 10_000],
 ] as const)(
   'a queue polls %s, with %i jobs, limit %j, and random number %d, after %i ms',
-  (call, jobs, lane, random, ms) => {
-    expect(queuedPollMs(call, jobs, lane, random)).toBe(ms);
+  (call, jobs, limit, random, ms) => {
+    expect(queuedPollMs(call, jobs, limit, random)).toBe(ms);
   },
 );

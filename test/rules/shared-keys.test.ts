@@ -1,27 +1,24 @@
-// Plain creates, runs, and resume() that share one key, and what is left of an entry after its job.
+// Plain creates, runs, and resume() that share one key, and entries after their jobs.
 import { describe, expect, it } from 'vitest';
 import * as owners from '../../src/rules/ledger-owners.js';
-import { LedgerTransaction } from '../../src/rules/ledger-transaction.js';
-import { ENTRY, ledger, RULES } from './test-ledger.js';
+import { ENTRY, ledger, openTransaction, RULES } from './test-ledger.js';
 
 describe('a plain create under the key of a resumed create', () => {
-  for (const outcome of ['accepted', 'refused', 'unsent', 'lost'] as const) {
-    it(`leaves the entry to resume(): ${outcome}`, () => {
-      const { reserve, send, accept, fail, claim, living, entry } = ledger();
-      reserve('one#1');
-      send('one#1');
-      living.delete('one');
-      claim('two#1');
-      living.add('three');
-      reserve('three#1');
-      accept('two#1', { run: { isResumed: true } });
-      if (outcome === 'accepted') accept('three#1', { run: undefined });
-      else fail('three#1', outcome, { run: undefined });
-      expect([entry()?.owners, claim('three#2')]).toEqual([['two#1'], undefined]);
-    });
-  }
+  it.each(['accepted', 'refused', 'unsent', 'lost'] as const)('leaves the entry to resume() if it is %s', (outcome) => {
+    const { reserve, send, accept, fail, claim, living, entry } = ledger();
+    reserve('one#1');
+    send('one#1');
+    living.delete('one');
+    claim('two#1');
+    living.add('three');
+    reserve('three#1');
+    accept('two#1', { run: { isResumed: true } });
+    if (outcome === 'accepted') accept('three#1', { run: undefined });
+    else fail('three#1', outcome, { run: undefined });
+    expect([entry()?.owners, claim('three#2')]).toEqual([['two#1'], undefined]);
+  });
 
-  it('leaves the entry to resume() if its own response arrives first', () => {
+  it('leaves the entry to resume() if its response arrives before that of resume()', () => {
     const { reserve, send, accept, claim, living, entry } = ledger();
     reserve('one#1');
     send('one#1');
@@ -35,7 +32,7 @@ describe('a plain create under the key of a resumed create', () => {
 });
 
 describe('a plain create under the key of a closed createAndWait', () => {
-  it('ends the entry if the service rejects it, so that resume() does not send it again', () => {
+  it("ends the entry if the service rejects it, so that resume() doesn't send it again", () => {
     const { tx, id, reserve, send, fail, entry, claim } = ledger();
     reserve('one#1', { rules: RULES });
     send('one#1');
@@ -60,8 +57,12 @@ describe('a plain create under the key of a closed createAndWait', () => {
   });
 });
 
-describe('what is left of a finished job', () => {
-  it("keeps the expiry of its file after a report without one, such as a webhook's", () => {
+describe('a finished job', () => {
+  // Both IDs have the same hash.
+  const [id, other] = ['account/Aa', 'account/BB'];
+  const completed = { ...ENTRY, phase: 'ended', jobId: 'job_1', status: 'completed' } as const;
+
+  it("retains its file's expiry after a report without one, such as a webhook's", () => {
     const { accept, end, entry } = ledger();
     accept('one#1');
     end({ status: 'completed', chargedTokens: 12, expiresMs: 5_000 });
@@ -71,54 +72,39 @@ describe('what is left of a finished job', () => {
     expect(entry()).toMatchObject({ retainUntilMs: 6_000 });
   });
 
-  it('is one key once its file has expired and another create of its index part is recorded', () => {
-    // Both IDs have the same hash.
-    const [id, other] = ['account/Aa', 'account/BB'];
-    const process = { id: 'one', isPersistent: true, isLeaseHeld: undefined, owners: new Map() };
-    const at = (nowMs: number, values: Record<string, string>) =>
-      new LedgerTransaction({ has: () => true }, { nowMs, values }, process);
-    const before = at(1, {});
-    before.put(id, { ...ENTRY, phase: 'ended', jobId: 'job_1', status: 'completed', retainUntilMs: 5_000 });
-    const values = Object.entries(before.changes()).map(([key, change]) => [key, change?.value ?? '']);
-    const later = at(5_000, Object.fromEntries(values));
+  it('leaves only its key once its file has expired and a create in the same index part is recorded', () => {
+    const before = openTransaction(1);
+    before.put(id, { ...completed, retainUntilMs: 5_000 });
+    const later = openTransaction(5_000, before);
     later.put(other, ENTRY);
     const { [`create/${id}`]: left, 'job/job_1': job } = later.changes();
     expect([left, job]).toEqual([{ value: '{"usedKey":{"jobId":"job_1"}}', ttlMs: 7 * 86_400_000 }, null]);
   });
 
-  it('is the whole entry until its file expires, also if a later report moves that', () => {
-    const [id, other] = ['account/Aa', 'account/BB'];
-    const process = { id: 'one', isPersistent: true, isLeaseHeld: undefined, owners: new Map() };
-    const tx = new LedgerTransaction({ has: () => true }, { nowMs: 1, values: {} }, process);
-    const ended = { ...ENTRY, phase: 'ended', jobId: 'job_1', status: 'completed' } as const;
-    tx.put(id, { ...ended, retainUntilMs: 5_000 });
-    tx.put(id, { ...ended, retainUntilMs: 6_000 });
-    const values = Object.entries(tx.changes()).map(([key, change]) => [key, change?.value ?? '']);
-    const later = new LedgerTransaction(
-      { has: () => true },
-      { nowMs: 5_500, values: Object.fromEntries(values) },
-      process,
-    );
+  it('retains its entry until its file expires, even if a later report postpones that', () => {
+    const before = openTransaction(1);
+    for (const retainUntilMs of [5_000, 6_000]) before.put(id, { ...completed, retainUntilMs });
+    const later = openTransaction(5_500, before);
     later.put(other, ENTRY);
     expect([later.ids().toSorted(), later.entry(id)?.phase]).toEqual([[id, other], 'ended']);
   });
 
-  it('is nothing if its price was learned or released after its file was stored', () => {
-    for (const how of ['learned', 'released'] as const) {
+  it.each(['learned', 'released'] as const)(
+    'leaves only its key if its price was %s after its file was stored',
+    (how) => {
       const { tx, id, reserve, accept, end, acknowledge, entry, usedKey, usage } = ledger();
-      const unpriced = { tokens: null, isLearned: false };
-      const { entry: requested } = reserve('one#1', unpriced);
-      accept('one#1', { requested, quotedTokens: null });
+      const { entry: unpriced } = reserve('one#1', { tokens: null, isLearned: false });
+      accept('one#1', { quotedTokens: null });
       end({ status: 'completed', chargedTokens: undefined });
       acknowledge('file');
       expect(entry()).toMatchObject({ phase: 'ended', retainUntilStored: false });
       if (how === 'released') owners.releaseCreate(tx, id);
       else {
-        tx.learnPrice(requested, 7);
+        tx.learnPrice(unpriced, 7);
         reserve('two#1', { key: 'other', sentKey: 'other' }, 'account/other');
       }
       expect([entry(), usedKey()?.jobId]).toEqual([undefined, 'job_1']);
       expect(usage()[0]).toBe(how === 'released' ? 0 : 7);
-    }
-  });
+    },
+  );
 });

@@ -22,12 +22,7 @@ import type { Job, JobCall } from '../../src/schemas/job.js';
 type Details = ConstructorParameters<typeof APIError>[1];
 const rejected = (status: number, more: Partial<Details> = {}, Class = APIError) =>
   new Class('no', {
-    status,
-    code: `http_${status}`,
-    recovery: 'retry',
-    method: 'POST',
-    url: '/x',
-    attempts: 1,
+    ...{ status, code: `http_${status}`, recovery: 'retry', method: 'POST', url: '/x', attempts: 1 },
     ...more,
   });
 const connectionError = (attempts: number, cause?: unknown) =>
@@ -95,14 +90,14 @@ describe("a job's estimated duration", () => {
     [10_000, 20_000, 0, 200, 0.99],
     [0, 100, 0, 1, 0.99],
   ])(
-    'of %s ms, after %i ms and a progress of %f, leaves %s ms and gives the progress %s',
+    'of %s ms, after %i ms and a progress of %f, leaves %s ms and a progress of %s',
     (length, age, before, etaMs, progress) => {
       expect(progressOf(length, age, before)).toEqual({ etaMs, progress });
     },
   );
 });
 
-describe('the next job to poll', () => {
+describe('a poll', () => {
   const job = (mediaType?: string, modelId?: string) => ({ mediaType, modelId }) as Job;
 
   it.each([
@@ -232,8 +227,8 @@ describe("a create's failure kind", () => {
 });
 
 describe("a poll's failure", () => {
-  const passing = new GenError('key function');
-  markPassing(passing);
+  const temporary = new GenError('key function');
+  markPassing(temporary);
   it.each<[string, unknown, boolean, string | undefined]>([
     ...[400, 401, 403, 404].map((status): [string, unknown, boolean, string] => [
       `${status}`,
@@ -249,7 +244,7 @@ describe("a poll's failure", () => {
     ]),
     ['429', rejected(429), false, 'throttled'],
     ['an invalid ID', new GenError('wrong'), true, 'unsent'],
-    ['a key function that failed once', passing, false, 'lost'],
+    ['a key function that failed once', temporary, false, 'lost'],
     ['no connection', connectionError(0), false, 'lost'],
     ['an abort', new Error('x'), false, undefined],
   ])('%s ends the wait: %s %s', (_, error, ends, kind) => {
@@ -264,8 +259,8 @@ describe("a poll's failure", () => {
     [rejected(503, { code: 'dispatch_disabled', retryAfterMs: 1 }), true],
     [connectionError(1), true],
     [new GenError('wrong'), false],
-  ])('%s: the attempt is retried: %s', (error, again) => {
-    expect(rules.isTransient(error)).toBe(again);
+  ])('%s: the attempt is retried: %s', (error, isRetried) => {
+    expect(rules.isTransient(error)).toBe(isRetried);
   });
 });
 

@@ -16,16 +16,20 @@ export const RULES = {
   retryMs: null,
 };
 
+const process = () => ({ id: 'one', isPersistent: true, isLeaseHeld: undefined, owners: new Map() });
+
+/** Opens a transaction at this time on the values that another one has stored. */
+export function openTransaction(nowMs: number, before?: LedgerTransaction): LedgerTransaction {
+  const stored = Object.entries(before?.changes() ?? {}).map(([key, change]) => [key, change?.value ?? '']);
+  return new LedgerTransaction({ has: () => true }, { nowMs, values: Object.fromEntries(stored) }, process());
+}
+
 /** A ledger whose live processes the test chooses. */
 class Ledger extends LedgerTransaction {
   readonly living = new Set(['one', 'two']);
 
   constructor() {
-    super(
-      { has: () => true },
-      { nowMs: 1, values: {} },
-      { id: 'one', isPersistent: true, isLeaseHeld: undefined, owners: new Map() },
-    );
+    super({ has: () => true }, { nowMs: 1, values: {} }, process());
   }
 
   override isAlive = (owner: string) => this.living.has(processOf(owner));
@@ -65,15 +69,7 @@ export function ledger() {
   const run = () => (tx.entry(id)?.rules ? {} : undefined);
   const accept = (owner: string, more: object = {}) => {
     const { entry: asked } = reserve(owner);
-    const response = {
-      id,
-      owner,
-      asked,
-      sentKey: 'k',
-      jobId: 'job_1',
-      quotedTokens: 12,
-      isUncharged: false,
-    };
+    const response = { id, owner, asked, sentKey: 'k', jobId: 'job_1', quotedTokens: 12, isUncharged: false };
     rule.acceptCreate(tx, { ...response, run: run(), ...more });
   };
   const end = (more: Partial<rule.FinalState> = {}) =>
