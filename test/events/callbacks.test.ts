@@ -12,7 +12,6 @@ import { createSandbox } from '../../src/sandbox/index.js';
 import { HOOKS } from '../../src/transport/events.js';
 import { createWebhookHandler, signWebhook } from '../../src/webhooks/index.js';
 import { completedEvent } from '../support/completed-event.js';
-import { PATIENCE_MS } from '../support/patience.js';
 import { freshKey } from '../transport/support.js';
 
 const PROMPT = { prompt: 'a fox at dawn' };
@@ -23,11 +22,11 @@ const storage = new AsyncLocalStorage<string>();
 
 /** Records which function was called, and in which context. */
 function recordCalls() {
-  const seen: string[] = [];
+  const calls: string[] = [];
   return {
-    seen,
-    note: (name: string) => () => void seen.push(`${name} in ${storage.getStore()}`),
-    contexts: (name: string) => new Set(seen.filter((line) => line.startsWith(`${name} in`))),
+    calls,
+    record: (name: string) => () => void calls.push(`${name} in ${storage.getStore()}`),
+    contexts: (name: string) => new Set(calls.filter((line) => line.startsWith(`${name} in`))),
   };
 }
 
@@ -61,14 +60,15 @@ afterEach(async () => {
 describe("a caller's function", () => {
   it('runs in its own async context, even if other callers wait for the same job', async () => {
     const client = createSandbox().client();
-    const { note, contexts } = recordCalls();
+    const { record, contexts } = recordCalls();
     await Promise.all(
-      TENANTS.map((tenant) => storage.run(tenant, () => useEverything(client, (name) => note(`${name} of ${tenant}`)))),
+      TENANTS.map((tenant) =>
+        storage.run(tenant, () => useEverything(client, (name) => record(`${name} of ${tenant}`))),
+      ),
     );
-    for (const name of CALLBACKS) {
+    for (const name of CALLBACKS)
       for (const tenant of TENANTS)
         expect(contexts(`${name} of ${tenant}`)).toEqual(new Set([`${name} of ${tenant} in ${tenant}`]));
-    }
   });
 
   it.each<[string, () => unknown]>([
@@ -85,10 +85,10 @@ describe("a caller's function", () => {
         throw Object.create(null);
       },
     ],
-  ])('that %s has no effect', async (_what, wrong) => {
-    const callback = (name: string) => (name === 'onCreated' ? () => {} : wrong);
-    const hooks = Object.fromEntries(CALL_HOOKS.map((name) => [name, wrong]));
-    const logger = { error: wrong, warn: wrong, info: wrong, debug: wrong };
+  ])('that %s has no effect', async (_, fail) => {
+    const callback = (name: string) => (name === 'onCreated' ? () => {} : fail);
+    const hooks = Object.fromEntries(CALL_HOOKS.map((name) => [name, fail]));
+    const logger = { error: fail, warn: fail, info: fail, debug: fail };
     const sandbox = createSandbox();
     sandbox.faults.add({ status: 500, times: 1 });
     await useEverything(sandbox.client({ hooks, logger, logLevel: 'debug' }), callback);
@@ -97,27 +97,25 @@ describe("a caller's function", () => {
 
 describe('a hook', () => {
   const limits = { 'videos.create': { limit: 1, windowMs: 20 } };
-  const places: [string, () => ClientOptions][] = [
-    ['in this process', () => ({ limits })],
-    ['in a shared store', () => ({ store: memoryStore(), limits })],
-  ];
 
-  it.each(places)('of calls queued for one limit %s runs in the context of its own call', async (_where, make) => {
+  it.each<[string, ClientOptions]>([
+    ['in this process', { limits }],
+    ['in a shared store', { store: memoryStore(), limits }],
+  ])('of calls queued for one limit %s runs in the context of its own call', async (_, limited) => {
     const sandbox = createSandbox({ limits: 'off' });
-    const limited = make();
-    const { note, contexts, seen } = recordCalls();
+    const { record, contexts, calls } = recordCalls();
     sandbox.faults.add({ match: { path: '/v1/videos' }, status: 500, times: 2 });
     await Promise.all(
       TENANTS.map((tenant) => {
-        const hooks = Object.fromEntries(CALL_HOOKS.map((name) => [name, note(`${name} of ${tenant}`)]));
-        const log = () => note(`log of ${tenant}`)();
+        const hooks = Object.fromEntries(CALL_HOOKS.map((name) => [name, record(`${name} of ${tenant}`)]));
+        const log = () => record(`log of ${tenant}`)();
         const logger = { error: log, warn: log, info: log, debug: log };
         const options: ClientOptions = { ...limited, hooks, logger, logLevel: 'debug', apiKey: sandbox.apiKey };
         const client = new GenClient({ baseUrl: sandbox.baseUrl, fetch: sandbox.fetch, ...options });
         return storage.run(tenant, () => client.videos.create(PROMPT));
       }),
     );
-    expect(seen.filter((line) => line.startsWith('onWait')).length).toBeGreaterThan(1);
+    expect(calls.filter((line) => line.startsWith('onWait')).length).toBeGreaterThan(1);
     for (const tenant of TENANTS) {
       for (const name of [...CALL_HOOKS, 'log'])
         for (const line of contexts(`${name} of ${tenant}`)) expect(line).toBe(`${name} of ${tenant} in ${tenant}`);
@@ -125,42 +123,36 @@ describe('a hook', () => {
   });
 });
 
-describe('an onError', () => {
-  let calls = 0;
-  const wrong = () => {
-    calls += 1;
-    return Promise.reject(new Error('the alarm failed'));
-  };
-  beforeEach(() => {
-    calls = 0;
-  });
+describe('an onError callback', () => {
+  const onError = vi.fn(() => Promise.reject(new Error('the alarm failed')));
+  beforeEach(() => void onError.mockClear());
 
   it("that rejects in a queue or its worker doesn't end the process", async () => {
     // Nothing listens on this port, so the engine reports errors from the beginning.
     const connection = { host: '127.0.0.1', port: 9, retryStrategy: () => null };
     const client = new GenClient({ apiKey: freshKey(), baseUrl: 'https://service.test' });
-    const queue = createGenQueue(connection, { onError: wrong });
-    const { worker } = createGenWorker(connection, client, { onError: wrong });
-    queue.queue.emit('error', new Error('gone'));
-    worker.emit('error', new Error('gone'));
-    expect(calls).toBeGreaterThanOrEqual(2);
+    const queue = createGenQueue(connection, { onError });
+    const { worker } = createGenWorker(connection, client, { onError });
+    queue.queue.emit('error', new Error('connection lost'));
+    worker.emit('error', new Error('connection lost'));
+    expect(onError.mock.calls.length).toBeGreaterThanOrEqual(2);
     await Promise.allSettled([queue.queue.disconnect(), worker.disconnect()]);
   });
 
   it('that rejects in a Redis store has no effect', async () => {
-    const away = () => Promise.reject(new Error('gone'));
-    const shared = redisStore({ evalsha: away, eval: away }, { onError: wrong });
-    await expect(shared.read('group', ['key'])).rejects.toThrow('gone');
-    expect(calls).toBe(1);
+    const fail = () => Promise.reject(new Error('connection lost'));
+    const store = redisStore({ evalsha: fail, eval: fail }, { onError });
+    await expect(store.read('group', ['key'])).rejects.toThrow('connection lost');
+    expect(onError).toHaveBeenCalledOnce();
   });
 
   it('that rejects in a webhook handler has no effect, even if the listener also rejects', async () => {
     const secret = 'whsec_test';
-    const handler = createWebhookHandler({ secret, onError: wrong, on: { '*': () => wrong() } });
+    const handler = createWebhookHandler({ secret, onError, on: { '*': () => onError() } });
     const { body, headers } = await signWebhook(completedEvent('job_1', 'https://service.test'), { secret });
     const response = await handler(new Request('https://me.test', { method: 'POST', body, headers }));
     // The service retries the event.
     expect(response.status).toBe(500);
-    await vi.waitFor(() => expect(calls).toBe(2), PATIENCE_MS);
+    await expect.poll(() => onError.mock.calls.length).toBe(2);
   });
 });

@@ -4,7 +4,7 @@ import { afterEach, describe, expect, test, vi } from 'vitest';
 import type { JobEvent } from '../../src/index.js';
 import { createSandbox } from '../../src/sandbox/index.js';
 import type { JobTrace, RequestTrace, WaitTrace } from '../../src/transport/events.js';
-
+import { errorOf } from '../support/rejection.js';
 import { json, stubbed } from '../transport/support.js';
 
 const VIDEO = { prompt: 'a fox at dawn', duration: 4 } as const;
@@ -18,11 +18,11 @@ type Message = readonly [channel: string, phase: string, message: unknown];
 /** Records the messages of a tracing channel. */
 function listen(name: 'job' | 'request' | 'wait', messages: Message[], also: (phase: string) => void = () => {}) {
   const phases = ['start', 'end', 'asyncStart', 'asyncEnd', 'error'] as const;
-  const tell = (phase: string) => (message: unknown) => {
+  const record = (phase: string) => (message: unknown) => {
     messages.push([name, phase, message]);
     also(phase);
   };
-  const [start, end, asyncStart, asyncEnd, error] = phases.map(tell);
+  const [start, end, asyncStart, asyncEnd, error] = phases.map(record);
   if (!start || !end || !asyncStart || !asyncEnd || !error) throw new Error('a phase is missing');
   const subscribers = { start, end, asyncStart, asyncEnd, error };
   const channel = tracingChannel(`gen-client:${name}`);
@@ -32,7 +32,7 @@ function listen(name: 'job' | 'request' | 'wait', messages: Message[], also: (ph
 
 const phasesOf = (messages: readonly Message[]) => messages.map(([channel, phase]) => `${channel} ${phase}`);
 
-function held() {
+function openSandbox() {
   const sandbox = createSandbox({ clock: 'manual' });
   return { sandbox, client: sandbox.client() };
 }
@@ -41,7 +41,7 @@ describe('the diagnostics channels', () => {
   test("publish the params without the files' bytes", async () => {
     const messages: Message[] = [];
     listen('job', messages);
-    const { client } = held();
+    const { client } = openSandbox();
     const file = new File(['x'.repeat(1_000)], 'fox.png', { type: 'image/png' });
     const sent = { prompt: 'a fox', reference_upload_ids: [file, new Uint8Array(10), 'upl_1'] };
     await client.images.create(sent, { preflight: false }).catch(() => {});
@@ -52,7 +52,7 @@ describe('the diagnostics channels', () => {
   test('tolerate circular params: the create rejects with an explanation', async () => {
     const messages: Message[] = [];
     listen('job', messages);
-    const { sandbox, client } = held();
+    const { sandbox, client } = openSandbox();
     const item: Record<string, unknown> = { type: 'text', text: 'a fox' };
     item.self = { item };
     const params = { ...VIDEO, content: [item] };
@@ -64,7 +64,7 @@ describe('the diagnostics channels', () => {
   });
 
   test('trace a job from its create to its end, including its requests and its wait', async () => {
-    const { sandbox, client } = held();
+    const { sandbox, client } = openSandbox();
     const messages: Message[] = [];
     for (const name of ['job', 'request', 'wait'] as const) listen(name, messages);
     const wait = client.videos.createAndWait(VIDEO, { idempotencyKey: 'order-1' });
@@ -78,9 +78,7 @@ describe('the diagnostics channels', () => {
     ]);
     const [, , job] = messages[0] ?? [];
     const [, , create] = messages[1] ?? [];
-    expect(job).toMatchObject({ call: 'videos', jobId: id, event: { phase: 'final' } } satisfies
-      | Partial<JobTrace>
-      | object);
+    expect(job).toMatchObject({ call: 'videos', jobId: id, event: { phase: 'final' } });
     expect(create).toMatchObject({ name: 'videos.create', path: '/v1/videos', attempts: 1, limitWaitMs: 0, job });
     // A trace uses one message object from start to end.
     expect(messages.filter(([name]) => name === 'job').every(([, , message]) => message === job)).toBe(true);
@@ -89,24 +87,24 @@ describe('the diagnostics channels', () => {
   });
 
   test('publish nothing without a subscriber', async () => {
-    const { sandbox, client } = held();
+    const { sandbox, client } = openSandbox();
     const ends = ['job', 'request', 'wait'].map((name) => channel(`tracing:gen-client:${name}:end`));
     const publish = ends.map((end) => vi.spyOn(end, 'publish'));
-    const make = async () => {
+    const createOne = async () => {
       const wait = client.videos.createAndWait(VIDEO);
       await sandbox.advance(60_000);
       await wait;
     };
-    await make();
+    await createOne();
     expect(publish.map(({ mock }) => mock.calls.length)).toEqual([0, 0, 0]);
     for (const name of ['job', 'request', 'wait'] as const) listen(name, []);
-    await make();
+    await createOne();
     expect(publish.every(({ mock }) => mock.calls.length > 0)).toBe(true);
     vi.restoreAllMocks();
   });
 
   test('publish each job event', async () => {
-    const { sandbox, client } = held();
+    const { sandbox, client } = openSandbox();
     const events: JobEvent[] = [];
     const onEvent = (event: unknown) => void events.push(event as JobEvent);
     subscribe('gen-client:job', onEvent);
@@ -121,11 +119,11 @@ describe('the diagnostics channels', () => {
   });
 
   test("publish a failed create's error, and end its job", async () => {
-    const { sandbox, client } = held();
+    const { sandbox, client } = openSandbox();
     sandbox.faults.add({ match: { method: 'POST' }, status: 400, code: 'model_not_found' });
     const messages: Message[] = [];
     for (const name of ['job', 'request'] as const) listen(name, messages);
-    const error = await client.videos.create(VIDEO).then(undefined, (thrown: unknown) => thrown);
+    const error = await errorOf(client.videos.create(VIDEO));
     expect(phasesOf(messages)).toEqual([
       ...['job start', 'request start', 'request end', 'job end'],
       ...['request error', 'request asyncStart', 'request asyncEnd'],
@@ -143,7 +141,7 @@ describe('the diagnostics channels', () => {
   });
 
   test('start in the async context of the caller', async () => {
-    const { client } = held();
+    const { client } = openSandbox();
     const caller = new AsyncLocalStorage<string>();
     const seen: unknown[] = [];
     const messages: Message[] = [];
@@ -154,7 +152,7 @@ describe('the diagnostics channels', () => {
   });
 
   test("don't contain a direct upload's query, which is a credential", async () => {
-    const { client } = held();
+    const { client } = openSandbox();
     const messages: Message[] = [];
     listen('request', messages);
     await client.uploads.upload(new Blob(['not really a picture']), { filename: 'fox.png', mimeType: 'image/png' });

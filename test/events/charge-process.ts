@@ -34,7 +34,6 @@ process.on('message', async ({ create = [], wait = [], webhookUrl }: Task) => {
     client.videos.create({ prompt, ...(webhookUrl && { webhook_url: webhookUrl }) }),
   );
   const jobs = (await Promise.all(created)).map(({ job }) => job.id);
-  const ends = wait.map((id) => client.waitForJob(id, { pollIntervalMs: 50, throwOnFailure: false }));
-  await Promise.all(ends);
+  await Promise.all(wait.map((id) => client.waitForJob(id, { pollIntervalMs: 50, throwOnFailure: false })));
   process.send?.({ jobs });
 });

@@ -3,7 +3,7 @@ import type { ChildProcess, Serializable } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createSandbox } from '../../src/sandbox/index.js';
 import { bundleProgram, receiveMessage } from '../support/program.js';
 
@@ -45,7 +45,7 @@ async function startReplicas(path: string) {
     const { hook } = await receiveMessage<{ hook: number }>(replica);
     hooks.push(`http://127.0.0.1:${hook}`);
   }
-  const ask = async (at: number, task: Serializable): Promise<readonly string[]> => {
+  const run = async (at: number, task: Serializable): Promise<readonly string[]> => {
     const [replica] = replicas.slice(at);
     if (!replica) throw new Error('no such replica');
     const done = receiveMessage<{ jobs: readonly string[] }>(replica, (message) => 'jobs' in (message as object));
@@ -53,7 +53,7 @@ async function startReplicas(path: string) {
     return (await done).jobs;
   };
   return {
-    ask,
+    run,
     reports,
     kill: (at: number) => replicas[at]?.kill('SIGKILL'),
     costs: () => sandbox.jobs.map(({ id, finalTokenCost }) => [id, finalTokenCost] as const),
@@ -65,20 +65,20 @@ async function startReplicas(path: string) {
 }
 
 it.each([
-  ['a poll or a webhook', false],
-  ['a process other than the one that created it and crashed', true],
+  ['polls and webhooks end the jobs', false],
+  ['the process that created the jobs crashes', true],
 ])(
-  'processes that share a store report each charge once if %s ends the entry (real processes)',
+  'processes that share a store report each charge once if %s (real processes)',
   async (_, crashes) => {
     const replicas = await startReplicas(join(folder, `${crashes}.store`));
     try {
-      const polled = await replicas.ask(0, { create: PROMPTS });
-      const announced = await replicas.ask(0, { create: PROMPTS, webhookUrl: 'https://app.example/hooks' });
+      const polled = await replicas.run(0, { create: PROMPTS });
+      const announced = await replicas.run(0, { create: PROMPTS, webhookUrl: 'https://app.example/hooks' });
       if (crashes) replicas.kill(0);
-      await Promise.all([1, 2].map((at) => replicas.ask(at, { wait: [...polled, ...announced] })));
-      await vi.waitFor(() => expect(replicas.reports).toHaveLength(2 * PROMPTS.length), 10_000);
+      await Promise.all([1, 2].map((at) => replicas.run(at, { wait: [...polled, ...announced] })));
+      await expect.poll(() => replicas.reports).toHaveLength(2 * PROMPTS.length);
       // The duplicate webhook or another poll would cause a second report.
-      await Promise.all([1, 2].map((at) => replicas.ask(at, { wait: [...polled, ...announced] })));
+      await Promise.all([1, 2].map((at) => replicas.run(at, { wait: [...polled, ...announced] })));
       const reported = replicas.reports.map(({ charged, tokens }) => [charged, tokens] as const);
       expect(new Map(reported)).toEqual(new Map(replicas.costs()));
       expect(reported).toHaveLength(2 * PROMPTS.length);
@@ -92,9 +92,9 @@ it.each([
 it('without a store, only the process that created a job reports its charge (real processes)', async () => {
   const replicas = await startReplicas('');
   try {
-    const jobs = await replicas.ask(0, { create: PROMPTS });
-    await Promise.all([0, 1, 2].map((at) => replicas.ask(at, { wait: jobs })));
-    await Promise.all([1, 2].map((at) => replicas.ask(at, { wait: jobs })));
+    const jobs = await replicas.run(0, { create: PROMPTS });
+    await Promise.all([0, 1, 2].map((at) => replicas.run(at, { wait: jobs })));
+    await Promise.all([1, 2].map((at) => replicas.run(at, { wait: jobs })));
     expect(replicas.reports.map(({ at }) => at)).toEqual(PROMPTS.map(() => 0));
     expect(new Map(replicas.reports.map(({ charged, tokens }) => [charged, tokens]))).toEqual(
       new Map(replicas.costs()),

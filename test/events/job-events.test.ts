@@ -1,20 +1,24 @@
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { copyOutput } from '../../src/adapters/storage/index.js';
-import { type ClientOptions, GenClient, type JobEvent } from '../../src/index.js';
+import { GenClient, type JobEvent } from '../../src/index.js';
 import { createSandbox } from '../../src/sandbox/index.js';
 import { completedEvent } from '../support/completed-event.js';
 import { ownBudget } from '../support/own-budget.js';
-import { PATIENCE_MS } from '../support/patience.js';
 import { created, freshKey, json, stubbed } from '../transport/support.js';
 
 const VIDEO = { prompt: 'a fox at dawn', duration: 4 } as const;
 
-/** Creates a client of a sandbox with a manual clock, and records its hook's events. */
-function timedClient(options: Partial<ClientOptions> = {}) {
-  const sandbox = createSandbox({ clock: 'manual', balanceTokens: 10_000 });
+/** Records the events of `hooks.onJob`. */
+function recordEvents() {
   const events: JobEvent[] = [];
-  const listening = { hooks: { onJob: (event: JobEvent) => void events.push(event) } };
-  return { sandbox, events, listening, client: sandbox.client({ ...listening, ...options }) };
+  return { events, hooks: { onJob: (event: JobEvent) => void events.push(event) } };
+}
+
+/** Creates a client of a sandbox with a manual clock, and records its hook's events. */
+function timedClient() {
+  const sandbox = createSandbox({ clock: 'manual', balanceTokens: 10_000 });
+  const { events, hooks } = recordEvents();
+  return { sandbox, events, hooks, client: sandbox.client({ hooks }) };
 }
 
 const phases = (events: readonly JobEvent[]) => events.map(({ phase, jobId }) => `${phase} ${jobId}`);
@@ -25,9 +29,9 @@ describe('hooks.onJob', () => {
     const wait = client.videos.createAndWait(VIDEO, { idempotencyKey: 'order-1' });
     await sandbox.advance(60_000);
     const job = await wait;
-    const facts = { jobId: job.id, call: 'videos', model: 'svc-video-fast', idempotencyKey: 'order-1' };
+    const origin = { jobId: job.id, call: 'videos', model: 'svc-video-fast', idempotencyKey: 'order-1' };
     const cost = { quotedTokens: job.quotedTokenCost, balanceTokens: 10_000 - (job.quotedTokenCost ?? 0) };
-    const accepted = { phase: 'accepted', ...facts, ...cost, createdAt: job.createdAt };
+    const accepted = { phase: 'accepted', ...origin, ...cost, createdAt: job.createdAt };
     expect(events).toEqual([
       { ...accepted, status: 'processing' },
       {
@@ -44,11 +48,11 @@ describe('hooks.onJob', () => {
   });
 
   test("reports each phase once, however many of the account's clients poll the job", async () => {
-    const { sandbox, events, listening, client } = timedClient();
+    const { sandbox, events, hooks, client } = timedClient();
     const { job } = await client.videos.create(VIDEO, { idempotencyKey: 'order-2' });
     await client.videos.create(VIDEO, { idempotencyKey: 'order-2' });
     await sandbox.advance(60_000);
-    const other = sandbox.client(listening);
+    const other = sandbox.client({ hooks });
     await client.jobs.get(job.id);
     await client.jobs.get(job.id);
     await other.jobs.get(job.id);
@@ -61,34 +65,32 @@ describe('hooks.onJob', () => {
     const { sandbox, events, client } = timedClient();
     const { job } = await client.videos.create(VIDEO);
     client.notify(completedEvent(job.id, sandbox.baseUrl, '2026-01-02T03:04:05.000Z'));
-    await vi.waitFor(() => expect(events).toHaveLength(2), PATIENCE_MS);
+    await expect.poll(() => events).toHaveLength(2);
     expect(events[1]).toMatchObject({ phase: 'final', status: 'completed', quotedTokens: job.quotedTokenCost });
   });
 
   test("reports another process's job by ID, without guessing other fields", async () => {
     const { sandbox, events, client } = timedClient();
     client.notify(completedEvent('job_elsewhere', sandbox.baseUrl, '2026-01-02T03:04:05.000Z'));
-    await vi.waitFor(() => expect(events).toHaveLength(1), PATIENCE_MS);
+    await expect.poll(() => events).toHaveLength(1);
     expect(events).toEqual([{ phase: 'final', jobId: 'job_elsewhere', status: 'completed' }]);
   });
 
   test('is called on the client that received the status', async () => {
-    const { sandbox, events } = timedClient();
-    const reader: JobEvent[] = [];
-    const creating = sandbox.client({ hooks: { onJob: (event) => void events.push(event) } });
-    const reading = sandbox.client({ hooks: { onJob: (event) => void reader.push(event) } });
-    const { job } = await creating.videos.create(VIDEO);
+    const { sandbox, events, client } = timedClient();
+    const poller = recordEvents();
+    const { job } = await client.videos.create(VIDEO);
     await sandbox.advance(60_000);
-    await reading.jobs.get(job.id);
+    await sandbox.client({ hooks: poller.hooks }).jobs.get(job.id);
     expect(phases(events)).toEqual([`accepted ${job.id}`]);
-    expect(reader).toMatchObject([{ phase: 'final', call: 'videos', quotedTokens: job.quotedTokenCost }]);
+    expect(poller.events).toMatchObject([{ phase: 'final', call: 'videos', quotedTokens: job.quotedTokenCost }]);
   });
 
   test('reports a stored file once, even for an unknown job', async () => {
     const sandbox = createSandbox();
-    const events: JobEvent[] = [];
+    const { events, hooks } = recordEvents();
     const job = await sandbox.client().videos.createAndWait(VIDEO);
-    const client = sandbox.client({ hooks: { onJob: (event) => void events.push(event) } });
+    const client = sandbox.client({ hooks });
     const put = async (body: ReadableStream<Uint8Array>) => void (await new Response(body).arrayBuffer());
     await copyOutput(client, job, { put });
     expect(events.at(-1)).toMatchObject({ phase: 'stored', jobId: job.id, status: 'completed' });
@@ -100,40 +102,31 @@ describe('hooks.onJob', () => {
     ['video', { call: 'videos' }],
     ['audio', {}],
   ])("derives the call of another process's job from its media type if possible: %s", async (mediaType, more) => {
-    const events: JobEvent[] = [];
-    const hooks = { onJob: (event: JobEvent) => void events.push(event) };
+    const { events, hooks } = recordEvents();
     const job = { id: 'job_1', status: 'failed', mediaType, modelId: 7, createdAt: 1, completedAt: null };
     await stubbed(() => json({ data: { job } }), { hooks }).client.jobs.get('job_1');
     // A create in flight in another file delays the report of a job that it may have created.
-    await vi.waitFor(() => expect(events).toHaveLength(1), PATIENCE_MS);
+    await expect.poll(() => events).toHaveLength(1);
     expect(events).toStrictEqual([{ phase: 'final', jobId: 'job_1', ...more, status: 'failed' }]);
   });
 
   test('reports both phases of a job that ended immediately, in order', async () => {
-    const events: JobEvent[] = [];
-    const hooks = { onJob: (event: JobEvent) => void events.push(event) };
-    await stubbed(() => json({ data: { job: { id: 'job_1', status: 'completed' } } }), { hooks }).client.videos.create(
-      VIDEO,
-    );
+    const { events, hooks } = recordEvents();
+    const { client } = stubbed(() => json({ data: { job: { id: 'job_1', status: 'completed' } } }), { hooks });
+    await client.videos.create(VIDEO);
     expect(phases(events)).toEqual(['accepted job_1', 'final job_1']);
   });
 
   test('only causes a warning if it throws or rejects', async () => {
     const warnings: string[] = [];
-    const silent = () => {};
-    const logger = {
-      error: silent,
-      info: silent,
-      debug: silent,
-      warn: (message: string) => void warnings.push(message),
-    };
+    const logger = { error() {}, warn: (message: string) => void warnings.push(message), info() {}, debug() {} };
     const response = () => json({ success: true, data: { job: { id: 'j', status: 'completed' } } });
     const onJob = async () => {
       throw new Error('the disk is full');
     };
     const { client } = stubbed(response, { hooks: { onJob }, logger, logLevel: 'warn' });
     await expect(client.images.create({ prompt: 'a fox' })).resolves.toMatchObject({ job: { id: 'j' } });
-    await vi.waitFor(() => expect(warnings).toHaveLength(2), PATIENCE_MS);
+    await expect.poll(() => warnings).toHaveLength(2);
     expect(warnings[0]).toBe('gen-client: hooks.onJob failed: the disk is full');
   });
 });
@@ -143,12 +136,12 @@ test.each<[string, object, number]>([
   ['is zero because it failed', { status: 'failed' }, 0],
   ['is higher than the quote', { status: 'completed', finalTokenCost: 9 }, 9],
   ['is missing', { status: 'completed' }, 4],
-])("a job's final cost adjusts the budgets of the client and of the call if it %s", async (_, end, spentTokens) => {
+])("a job's final cost adjusts the budgets of the client and of the call if it %s", async (_, final, spentTokens) => {
   const [own, ofCall] = [ownBudget({ maxTokens: 100 }), ownBudget({ maxTokens: 100 })];
-  const ended = () => json({ data: { job: { id: 'job_1', ...end } } });
+  const ended = () => json({ data: { job: { id: 'job_1', ...final } } });
   const { client } = stubbed([() => json(created()), ended], { budget: own });
   await client.videos.create(VIDEO, { budget: ofCall });
-  for (let read = 0; read < 2; read++) await client.jobs.get('job_1');
+  for (let poll = 0; poll < 2; poll++) await client.jobs.get('job_1');
   for (const budget of [own, ofCall]) expect(await budget.usage()).toMatchObject({ spentTokens, reservedTokens: 0 });
 });
 
@@ -185,7 +178,7 @@ describe('client.estimate', () => {
     expect(client.estimate({ ...requested, audio: true }).basis).toBe('unknown');
   });
 
-  test('works without a key, but has no prices', () => {
+  test('works without a request, but has no prices', () => {
     const client = new GenClient({ baseUrl: 'https://gen.test', apiKey: freshKey() });
     expect(client.estimate({ call: 'images' })).toEqual({ tokens: undefined, basis: 'unknown' });
   });

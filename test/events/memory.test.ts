@@ -1,4 +1,4 @@
-import diagnostics from 'node:diagnostics_channel';
+import { tracingChannel } from 'node:diagnostics_channel';
 import { afterEach, describe, expect, test } from 'vitest';
 import { GenClient, type JobEvent } from '../../src/index.js';
 import { accountFor } from '../../src/store/account.js';
@@ -17,7 +17,7 @@ interface Trace {
 /** Records job traces. */
 function listen() {
   const ended: Trace[] = [];
-  const channel = diagnostics.tracingChannel<unknown, Trace>('gen-client:job');
+  const channel = tracingChannel<unknown, Trace>('gen-client:job');
   const handlers = {
     start() {},
     end() {},
@@ -33,7 +33,7 @@ function listen() {
 let jobs = 0;
 
 /** Creates a client whose service accepts every call, and exposes its memory of jobs. */
-function open(options: { readonly onJob?: (event: JobEvent) => void } = {}) {
+function open(hooks: { readonly onJob?: (event: JobEvent) => void } = {}) {
   const apiKey = freshKey();
   const fetch = async () => {
     jobs += 1;
@@ -41,7 +41,7 @@ function open(options: { readonly onJob?: (event: JobEvent) => void } = {}) {
     const job = { id: `job_memory_${jobs}`, status: 'processing' };
     return json({ success: true, data: { job, upload, ...upload, quoted_token_cost: 4 } });
   };
-  const client = new GenClient({ apiKey, baseUrl: BASE_URL, fetch, rateLimit: 'off', hooks: options });
+  const client = new GenClient({ apiKey, baseUrl: BASE_URL, fetch, rateLimit: 'off', hooks });
   const memory = () => accountFor(BASE_URL, apiKey).processSingleton<JobMemory>('job-memory/1', () => new JobMemory());
   return { client, memory };
 }
@@ -56,7 +56,7 @@ describe("a job's trace", () => {
     expect(ended).toEqual([]);
     await client.videos.create({ prompt: 'a fox' }, { idempotencyKey: 'k' });
     expect(ended).toHaveLength(1);
-    for (let read = 0; read < 2; read++) await client.jobs.get('same_1');
+    for (let poll = 0; poll < 2; poll++) await client.jobs.get('same_1');
     expect(ended.map(({ jobId }) => jobId)).toEqual(['same_1', 'same_1']);
   });
 });
