@@ -1,5 +1,5 @@
-import { createServer } from 'node:http';
-import { text } from 'node:stream/consumers';
+import { setTimeout as pause } from 'node:timers/promises';
+import { httpServer } from '../transport/support.js';
 
 /** A service that counts creates strictly, in an inclusive sliding window and in fixed windows. */
 export interface CountingService {
@@ -8,30 +8,26 @@ export interface CountingService {
   readonly countedAt: number[];
   /** Returns the number of creates over the limit. */
   rejected(): number;
-  close(): void;
+  close(): Promise<void>;
 }
 
 /** Serves creates on loopback. Each takes up to 10 ms, so that they aren't counted in the order of sending. */
 export async function startCountingService(limit: number, windowMs: number): Promise<CountingService> {
   const countedAt: number[] = [];
   let rejected = 0;
-  const server = createServer(async (request, response) => {
-    await text(request);
-    await new Promise((resolve) => setTimeout(resolve, Math.random() * 5));
+  const { url, close } = await httpServer(async (_, response) => {
+    await pause(Math.random() * 5);
     const now = performance.now();
     const inWindow = countedAt.filter((at) => now - at < windowMs).length;
     const isFull = inWindow >= limit;
     if (isFull) rejected++;
     else countedAt.push(now);
-    await new Promise((resolve) => setTimeout(resolve, Math.random() * 5));
+    await pause(Math.random() * 5);
     const body = isFull
       ? { success: false, error: { code: 'rate_limited' } }
       : { success: true, data: { job: { id: `job_${countedAt.length}`, status: 'processing' } } };
     response.writeHead(isFull ? 429 : 200, { 'content-type': 'application/json', 'retry-after': '1' });
     response.end(JSON.stringify(body));
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const address = server.address();
-  const port = typeof address === 'object' && address ? address.port : 0;
-  return { baseUrl: `http://127.0.0.1:${port}`, countedAt, rejected: () => rejected, close: () => server.close() };
+  return { baseUrl: url, countedAt, rejected: () => rejected, close };
 }

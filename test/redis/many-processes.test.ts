@@ -41,7 +41,7 @@ describe.skipIf(whyNoRedis())('processes with one rate limit', () => {
     const tookMs = performance.now() - startMs;
     expect((((await commands(redis)) - before) * 1000) / tookMs).toBeLessThanOrEqual(100);
     for (const process of processes) process.send('end');
-    service.close();
+    await service.close();
     expect(service.rejected()).toBe(0);
     expect(service.countedAt).toHaveLength(count * each);
     await redis.close();

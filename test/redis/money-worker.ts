@@ -15,7 +15,7 @@ const print = (line: string) => new Promise<void>((resolve) => process.stdout.wr
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
 /** Ignores outages, and budgets blocked by a crashed create. */
-function unlessPassing(error: unknown): undefined {
+function unlessTemporary(error: unknown): undefined {
   const errors: unknown[] = error instanceof AggregateError ? error.errors : [error];
   if (!errors.every((it) => GenError.isInstance(it) && /retry|wait/.test(it.recovery))) throw error;
 }
@@ -41,7 +41,7 @@ async function countUnfinished(): Promise<number> {
 
 if (task === 'resume') {
   do {
-    await resumeAll().catch(unlessPassing);
+    await resumeAll().catch(unlessTemporary);
     await pause(1_000);
   } while ((await countUnfinished()) > 0);
   const { spentTokens, reservedTokens } = await budget.usage();
@@ -49,6 +49,6 @@ if (task === 'resume') {
   process.exit(0);
 }
 for (;;) {
-  await resumeAll().catch(unlessPassing);
-  await Promise.all(Array.from({ length: Number(batch) }, () => createOne().catch(unlessPassing)));
+  await resumeAll().catch(unlessTemporary);
+  await Promise.all(Array.from({ length: Number(batch) }, () => createOne().catch(unlessTemporary)));
 }

@@ -1,16 +1,16 @@
-// A real Redis ACL user's permissions: the ones that the message lists are sufficient, and missing ones are reported.
+// A Redis user's permissions: those in the message are sufficient, and an error reports missing ones.
 import { Redis } from 'ioredis';
 import { createClient } from 'redis';
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import { type RedisClient, redisStore } from '../../src/adapters/redis/index.js';
-import { GenClient } from '../../src/client/client.js';
 import { createSandbox } from '../../src/sandbox/index.js';
 import { isSetupError } from '../../src/store/store.js';
 import { PATIENCE_MS } from '../support/patience.js';
+import { errorOf } from '../support/rejection.js';
 import { type RealRedis, startRedis, whyNoRedis } from './real-redis.js';
 
 /** Permissions that both clients need to connect. */
-const CONNECTS = ['+ping', '+info', '+hello', '+client'];
+const CONNECT = ['+ping', '+info', '+hello', '+client'];
 
 describe.skipIf(whyNoRedis())('a Redis user', () => {
   let redis: RealRedis;
@@ -24,8 +24,8 @@ describe.skipIf(whyNoRedis())('a Redis user', () => {
   afterAll(() => redis.close());
 
   /** Connects a client of each kind as a user with these permissions. */
-  async function connectedAs(kind: string, rights: readonly string[]): Promise<RedisClient> {
-    await redis.ioredis.call('ACL', 'SETUSER', 'app', 'reset', 'on', '>pass', ...CONNECTS, ...rights);
+  async function connectedAs(kind: string, permissions: readonly string[]): Promise<RedisClient> {
+    await redis.ioredis.call('ACL', 'SETUSER', 'app', 'reset', 'on', '>pass', ...CONNECT, ...permissions);
     if (kind === 'ioredis') {
       const client = new Redis({ port: redis.port, host: '127.0.0.1', username: 'app', password: 'pass' });
       client.on('error', () => {});
@@ -40,20 +40,18 @@ describe.skipIf(whyNoRedis())('a Redis user', () => {
   }
 
   const rejectionOf = async (client: RedisClient) => {
-    const error: unknown = await redisStore(client)
-      .read('group', [])
-      .catch((reason: unknown) => reason);
+    const error = await errorOf(redisStore(client).read('group', []));
     expect(isSetupError(error)).toBe(true);
     return error as Error;
   };
 
   test.each(['ioredis', 'node-redis'])(
-    "with exactly the message's permissions can do everything with %s",
+    "with exactly the message's permissions can use the entire store with %s",
     async (kind) => {
       const { message } = await rejectionOf(await connectedAs(kind, ['+get', '~*']));
       const [, commands = '', keys = ''] = /commands (.*), and the keys and channels (\S+)\.$/.exec(message) ?? [];
-      const rights = commands.split(/, (?:and )?/).map((command) => `+${command}`);
-      const client = await connectedAs(kind, [...rights, `~${keys}`, `&${keys}`]);
+      const permissions = commands.split(/, (?:and )?/).map((command) => `+${command}`);
+      const client = await connectedAs(kind, [...permissions, `~${keys}`, `&${keys}`]);
       const onError = vi.fn();
       const store = redisStore(client, { onError });
       const listener = vi.fn();
@@ -69,8 +67,7 @@ describe.skipIf(whyNoRedis())('a Redis user', () => {
       expect(await write({ one: value, two: value })).toBe(true);
       expect(await write({ one: null })).toBe(true);
       const sandbox = createSandbox();
-      const { apiKey, baseUrl, fetch } = sandbox;
-      await new GenClient({ apiKey, baseUrl, fetch, store }).videos.create({ prompt: 'a fox at dawn' });
+      await sandbox.client({ store }).videos.create({ prompt: 'a fox at dawn' });
       stop?.();
       await store.close();
       expect(onError).not.toHaveBeenCalled();
@@ -99,11 +96,10 @@ describe.skipIf(whyNoRedis())('a Redis user', () => {
   });
 });
 
-test('causes a setup error if the node-redis client was never connected', async () => {
+test('a node-redis client that was never connected causes a setup error', async () => {
   const sandbox = createSandbox();
   const store = redisStore(createClient({ url: 'redis://127.0.0.1:6379' }));
-  const { apiKey, baseUrl, fetch } = sandbox;
-  const created = new GenClient({ apiKey, baseUrl, fetch, store }).videos.create({ prompt: 'a fox at dawn' });
+  const created = sandbox.client({ store }).videos.create({ prompt: 'a fox at dawn' });
   await expect(created).rejects.toMatchObject({
     message: expect.stringContaining(
       'redisStore: the client is not connected. Await its connect() before the first call.',

@@ -34,8 +34,8 @@ export interface RealRedis {
 /** Starts Redis with a connected client of each kind. With `keeps`, the data survives a restart. */
 export async function startRedis({ keeps = false } = {}): Promise<RealRedis> {
   const folder = mkdtempSync(join(tmpdir(), 'gen-client-redis-'));
-  const { port, ...first } = await onFreePort(async (port) => ({ port, server: await serve({ port, folder, keeps }) }));
-  let { server } = first;
+  const { port, ...rest } = await onFreePort(async (port) => ({ port, server: await serve({ port, folder, keeps }) }));
+  let { server } = rest;
   const ioredis = new Redis({ port, host: '127.0.0.1', retryStrategy: () => 50 });
   ioredis.on('error', () => {});
   const nodeRedis = connected(port);
@@ -71,7 +71,7 @@ const SLOTS = 16_384;
 export async function startCluster() {
   const nodes = await startNodes(3);
   const [first] = nodes;
-  if (!first) throw new Error('a cluster has nodes');
+  if (!first) throw new Error('expected nodes');
   for (const [at, { admin }] of nodes.entries()) {
     await admin.cluster('ADDSLOTSRANGE', Math.ceil((SLOTS * at) / 3), Math.ceil((SLOTS * (at + 1)) / 3) - 1);
     await admin.call('CLUSTER', 'MEET', '127.0.0.1', String(first.port), String(first.busPort));
@@ -130,12 +130,12 @@ async function startNode() {
 }
 
 /** Starts a server on a free port. Retries if another process takes the port meanwhile. */
-async function onFreePort<T>(start: (port: number) => Promise<T>, tries = 5): Promise<T> {
+async function onFreePort<T>(start: (port: number) => Promise<T>, attempts = 5): Promise<T> {
   try {
     return await start(await freePort());
   } catch (error) {
-    if (tries === 1 || !String(error).includes('Address already in use')) throw error;
-    return onFreePort(start, tries - 1);
+    if (attempts === 1 || !String(error).includes('Address already in use')) throw error;
+    return onFreePort(start, attempts - 1);
   }
 }
 
@@ -151,12 +151,12 @@ function serve({ port, folder, keeps, more = [] }: ServerSetup): Promise<ChildPr
   const settings = ['--bind', '127.0.0.1', '--save', '', '--dir', folder, ...log, ...more];
   // Ignore stderr: a server that outlives a killed test would otherwise keep the run alive.
   const server = spawn('redis-server', ['--port', String(port), ...settings], { stdio: ['ignore', 'pipe', 'ignore'] });
-  let actual = '';
+  let output = '';
   return new Promise((resolve, reject) => {
     server.once('error', reject);
-    server.once('exit', (code) => reject(new Error(`redis-server ended with ${code}: ${actual}`)));
+    server.once('exit', (code) => reject(new Error(`redis-server ended with ${code}: ${output}`)));
     server.stdout?.on('data', (text) => {
-      actual += text;
+      output += text;
       if (String(text).includes('Ready to accept connections')) resolve(server);
     });
   });

@@ -1,7 +1,6 @@
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { signWebhook } from '../../src/webhooks/index.js';
 import { completedEvent } from '../support/completed-event.js';
-import { PATIENCE_MS } from '../support/patience.js';
 import { bundleProgram } from '../support/program.js';
 import { startRedis, whyNoRedis } from './real-redis.js';
 
@@ -10,8 +9,8 @@ const LEASE_MS = 4_000;
 const event = completedEvent('job_1', 'https://gen.test', '2026-01-02T03:04:05.000Z');
 
 /** Starts a receiver in its own process. */
-function startReceiver(worker: Awaited<ReturnType<typeof bundleProgram>>, redisPort: number, fate: 'dies' | 'lives') {
-  const process = worker.start([redisPort, SECRET, LEASE_MS, fate]);
+function startReceiver(worker: Awaited<ReturnType<typeof bundleProgram>>, redisPort: number, crashes: boolean) {
+  const process = worker.start([redisPort, SECRET, LEASE_MS, crashes]);
   const handled: string[] = [];
   const listening = new Promise<number>((resolve) => {
     process.on('message', (message: { listening?: number; handling?: string }) => {
@@ -33,17 +32,17 @@ describe.skipIf(whyNoRedis())('an event whose receiver is killed while handling 
   test('is rejected until the lease expires, then handled once by another receiver', async () => {
     const worker = await bundleProgram(new URL('receiver-worker.ts', import.meta.url));
     const redis = await startRedis();
-    const first = startReceiver(worker, redis.port, 'dies');
-    const other = startReceiver(worker, redis.port, 'lives');
+    const first = startReceiver(worker, redis.port, true);
+    const other = startReceiver(worker, redis.port, false);
     try {
       const response = first.send();
-      await vi.waitFor(() => expect(first.handled).toEqual([event.id]), PATIENCE_MS);
+      await expect.poll(() => first.handled).toEqual([event.id]);
       first.process.kill('SIGKILL');
       expect(await response).toBe('no response');
 
       expect(await other.send()).toBe(503);
       expect(other.handled).toEqual([]);
-      await vi.waitFor(async () => expect(await other.send()).toBe(200), { timeout: PATIENCE_MS, interval: 100 });
+      await expect.poll(other.send, { interval: 100 }).toBe(200);
       expect(await Promise.all(Array.from({ length: 50 }, other.send))).toEqual(Array(50).fill(200));
       expect(other.handled).toEqual([event.id]);
     } finally {

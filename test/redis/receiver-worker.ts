@@ -5,7 +5,7 @@ import { Redis } from 'ioredis';
 import { redisStore } from '../../src/adapters/redis/index.js';
 import { createWebhookHandler } from '../../src/webhooks/index.js';
 
-const [, , port = '', secret = '', leaseMs = '', fate = ''] = process.argv;
+const [, , port = '', secret = '', leaseMs = '', crashes = ''] = process.argv;
 const handler = createWebhookHandler({
   secret,
   leaseMs: Number(leaseMs),
@@ -14,7 +14,7 @@ const handler = createWebhookHandler({
     '*': (event) => {
       process.send?.({ handling: event.id });
       // Never settles: the process is killed meanwhile.
-      return fate === 'dies' ? new Promise(() => {}) : undefined;
+      return crashes === 'true' ? new Promise(() => {}) : undefined;
     },
   },
 });

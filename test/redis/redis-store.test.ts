@@ -1,18 +1,17 @@
 // Behavior specific to redisStore. For the store contract, see test/shared.
-
 import { EventEmitter } from 'node:events';
 import { pathToFileURL } from 'node:url';
-import { Redis } from 'ioredis';
+import { Redis, type RedisOptions } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { RedisClient } from '../../src/adapters/redis/index.js';
 import { redisStore } from '../../src/adapters/redis/index.js';
-import { GenClient } from '../../src/client/client.js';
 import { createSandbox } from '../../src/sandbox/index.js';
 import { PATIENCE_MS } from '../support/patience.js';
 import { realTool } from '../support/real-tools.js';
+import { errorOf } from '../support/rejection.js';
 import { type RealRedis, startRedis, whyNoRedis } from './real-redis.js';
 
-interface Opened {
+interface Connection {
   readonly client: RedisClient;
   end(): unknown;
 }
@@ -20,7 +19,7 @@ interface Opened {
 const put = async (store: ReturnType<typeof redisStore>, group = 'group', value = '1', ttlMs = 90_000) =>
   store.write(group, (await store.read(group, [])).version, { key: { value, ttlMs } });
 
-describe.skipIf(whyNoRedis())('a shared store in Redis', () => {
+describe.skipIf(whyNoRedis())('redisStore', () => {
   let redis: RealRedis;
   beforeAll(async () => {
     redis = await startRedis();
@@ -52,15 +51,8 @@ describe.skipIf(whyNoRedis())('a shared store in Redis', () => {
 
   test('counts as unavailable while Redis is a replica, as in a failover', async () => {
     const sandbox = createSandbox();
-    const { baseUrl, fetch } = sandbox;
     const logger = { error() {}, warn: vi.fn(), info() {}, debug() {} };
-    const client = new GenClient({
-      apiKey: sandbox.createKey(),
-      baseUrl,
-      fetch,
-      store: redisStore(redis.ioredis),
-      logger,
-    });
+    const client = sandbox.client({ store: redisStore(redis.ioredis), logger });
     await redis.ioredis.replicaof('127.0.0.1', 1);
     try {
       // A create isn't sent until it is recorded, while other calls continue.
@@ -90,21 +82,16 @@ describe.skipIf(whyNoRedis())('a shared store in Redis', () => {
       await client.connect();
       return { client, end: () => client.disconnect() };
     };
-    const pubsub: Record<string, () => Opened | Promise<Opened>> = {
+    const openIoredis = (options: Pick<RedisOptions, 'enableOfflineQueue' | 'lazyConnect'> = {}) => {
+      const client = new Redis({ port: redis.port, host: '127.0.0.1', ...options });
+      return { client, end: () => client.disconnect() };
+    };
+    const pubsub: Record<string, () => Connection | Promise<Connection>> = {
       ...(realTool('redis-4') && { 'node-redis 4': old('redis-4') }),
       ...(realTool('redis-5') && { 'node-redis 5': old('redis-5') }),
-      ioredis: () => {
-        const client = new Redis({ port: redis.port, host: '127.0.0.1' });
-        return { client, end: () => client.disconnect() };
-      },
-      'ioredis without an offline queue': () => {
-        const client = new Redis({ port: redis.port, host: '127.0.0.1', enableOfflineQueue: false });
-        return { client, end: () => client.disconnect() };
-      },
-      'ioredis that connects late': () => {
-        const client = new Redis({ port: redis.port, host: '127.0.0.1', lazyConnect: true });
-        return { client, end: () => client.disconnect() };
-      },
+      ioredis: () => openIoredis(),
+      'ioredis without an offline queue': () => openIoredis({ enableOfflineQueue: false }),
+      'ioredis that connects on its first command': () => openIoredis({ lazyConnect: true }),
       'node-redis': () => ({ client: redis.nodeRedis, end: () => {} }),
     };
 
@@ -118,25 +105,21 @@ describe.skipIf(whyNoRedis())('a shared store in Redis', () => {
         const stops = ['a', 'a', 'b'].map((topic) =>
           store.subscribe?.(topic, (message) => messages.push(`${topic} ${message}`)),
         );
-        await vi.waitFor(async () => {
-          await other.publish?.('a', 'ready');
-          expect(messages).toContain('a ready');
-        }, PATIENCE_MS);
-        await vi.waitFor(async () => {
-          await other.publish?.('b', 'ready');
-          expect(messages).toContain('b ready');
-        }, PATIENCE_MS);
+        for (const topic of ['a', 'b'])
+          await vi.waitFor(async () => {
+            await other.publish?.(topic, 'ready');
+            expect(messages).toContain(`${topic} ready`);
+          }, PATIENCE_MS);
         await other.publish?.('a', '{"text":"ünï"}');
-        const whole = () => messages.filter((text) => text === 'a {"text":"ünï"}');
-        await vi.waitFor(() => expect(whole()).toHaveLength(2), PATIENCE_MS);
+        await expect.poll(() => messages.filter((text) => text === 'a {"text":"ünï"}')).toHaveLength(2);
         expect(await connections()).toBe(1);
         for (const stop of stops) stop?.();
-        await vi.waitFor(async () => expect(await connections()).toBe(0), PATIENCE_MS);
+        await expect.poll(connections).toBe(0);
         expect(onError).not.toHaveBeenCalled();
         store.subscribe?.('a', () => {});
-        await vi.waitFor(async () => expect(await connections()).toBe(1), PATIENCE_MS);
+        await expect.poll(connections).toBe(1);
         await store.close();
-        await vi.waitFor(async () => expect(await connections()).toBe(0), PATIENCE_MS);
+        await expect.poll(connections).toBe(0);
         end();
       },
     );
@@ -146,24 +129,24 @@ describe.skipIf(whyNoRedis())('a shared store in Redis', () => {
       const store = redisStore(client);
       const messages: string[] = [];
       store.subscribe?.('a', (message) => messages.push(message));
-      for (let broke = 0; broke < 3; broke++) {
-        await vi.waitFor(async () => expect(await connections()).toBe(1), PATIENCE_MS);
+      for (let breaks = 0; breaks < 3; breaks++) {
+        await expect.poll(connections).toBe(1);
         await redis.ioredis.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
         await vi.waitFor(async () => {
-          await redis.ioredis.publish('gen-client:a', `${broke}`);
-          expect(messages).toContain(`${broke}`);
+          await redis.ioredis.publish('gen-client:a', `${breaks}`);
+          expect(messages).toContain(`${breaks}`);
         }, PATIENCE_MS);
       }
       await redis.ioredis.publish('gen-client:a', 'one');
       await redis.ioredis.publish('gen-client:a', 'end');
-      await vi.waitFor(() => expect(messages).toContain('end'), PATIENCE_MS);
+      await expect.poll(() => messages).toContain('end');
       expect(messages.slice(messages.indexOf('one'))).toEqual(['one', 'end']);
       await store.close();
       end();
     });
   });
 
-  test('tolerate a listener that throws', async () => {
+  test('tolerates a listener that throws', async () => {
     const onError = vi.fn();
     const store = redisStore(redis.ioredis, { onError });
     const messages = vi.fn();
@@ -196,15 +179,15 @@ test.each([
   ['WRONGPASS no', /Correct the user name and the password/],
   ['Command failed: NOAUTH no', /Pass the password to the Redis client/],
   ['CROSSSLOT no', /Pass a prefix without braces/],
-])('explain the setup if Redis rejects with "%s"', async (actual, message) => {
+])('redisStore explains the setup if Redis rejects with "%s"', async (actual, message) => {
   const cause = new Error(actual);
   const onError = vi.fn();
-  const error: unknown = await put(redisStore(replying(cause), { prefix: 'app:', onError })).catch((thrown) => thrown);
+  const error = await errorOf(put(redisStore(replying(cause), { prefix: 'app:', onError })));
   expect(error).toMatchObject({ message: expect.stringMatching(message), recovery: 'fix_setup', cause });
   expect(onError.mock.calls).toEqual([[cause]]);
 });
 
-test('reject with any other failure unchanged, and with an error for an unexpected response', async () => {
+test('redisStore rejects with any other failure unchanged, and with an error for an unexpected response', async () => {
   const failure = new Error('LOADING Redis is loading NOSCRIPT');
   await expect(put(redisStore(replying(failure)))).rejects.toBe(failure);
   await expect(put(redisStore(replying(null)))).rejects.toThrow(
@@ -212,12 +195,12 @@ test('reject with any other failure unchanged, and with an error for an unexpect
   );
 });
 
-test('retry a rejected subscription with the next connection', async () => {
-  const rejected = vi.fn(async (_channel: string) => {});
-  rejected.mockRejectedValueOnce(new Error('no'));
+test('redisStore retries a rejected subscription with the next connection', async () => {
+  const subscribe = vi.fn(async (_channel: string) => {});
+  subscribe.mockRejectedValueOnce(new Error('no'));
   const connection = Object.assign(new EventEmitter(), {
     connect: async () => {},
-    subscribe: rejected,
+    subscribe,
     unsubscribe: async () => {},
     disconnect: async () => {},
   });
@@ -226,7 +209,7 @@ test('retry a rejected subscription with the next connection', async () => {
   redisStore(client, { prefix: 'app:', onError }).subscribe?.('jobs', () => {});
   await vi.waitFor(() => expect(onError).toHaveBeenCalledWith(new Error('no')));
   connection.emit('ready');
-  expect(rejected.mock.calls.map(([channel]) => channel)).toEqual(['app:jobs', 'app:jobs']);
+  expect(subscribe.mock.calls.map(([channel]) => channel)).toEqual(['app:jobs', 'app:jobs']);
 });
 
 describe('a client', () => {
@@ -236,14 +219,14 @@ describe('a client', () => {
   const proxy: typeof upstash = new Proxy({} as typeof upstash, {
     get: (_, name) => (name === 'eval' || name === 'evalsha' ? reply : undefined),
   });
-  const shapes: Record<string, RedisClient> = {
+  const clients: Record<string, RedisClient> = {
     'node-redis': { eval: reply, evalSha: reply },
     ioredis: { eval: reply, evalsha: reply, defineCommand: () => {} },
     Upstash: upstash,
     'a proxy': proxy,
   };
 
-  test.each(Object.entries(shapes))('is recognized by its methods: %s', async (_, client) => {
+  test.each(Object.entries(clients))('is recognized by its methods: %s', async (_, client) => {
     expect(await redisStore(client).read('group', [])).toMatchObject({ version: 'v0', nowMs: 5 });
   });
 
@@ -254,8 +237,8 @@ describe('a client', () => {
     ['an object without scripts', { get: reply, set: reply }, 'an object'],
     ["a client's options", { host: 'localhost', port: 6379 }, 'an object'],
     ['an incomplete client', { eval: reply }, 'an object'],
-  ])('of an unknown type is rejected immediately: %s', (_, client, shown) => {
-    const message = `client must be a connected client of @upstash/redis, ioredis, or redis (node-redis), not ${shown}.`;
+  ])('of an unknown type is rejected immediately: %s', (_, client, description) => {
+    const message = `client must be a connected client of @upstash/redis, ioredis, or redis (node-redis), not ${description}.`;
     // @ts-expect-error: JavaScript callers can pass anything.
     expect(() => redisStore(client)).toThrow(expect.objectContaining({ name: 'GenError', message }));
   });

@@ -1,12 +1,9 @@
-import { createServer } from 'node:http';
-import { json } from 'node:stream/consumers';
 import { Redis as Upstash } from '@upstash/redis';
 import type { Redis } from 'ioredis';
+import { httpServer } from '../transport/support.js';
 
 /** Starts Upstash's HTTP interface for a real Redis: accepts a command or a pipeline, and returns the replies. */
-export async function startUpstash(
-  redis: Redis,
-): Promise<{ url: string; client(options?: object): Upstash; close(): void }> {
+export async function startUpstash(redis: Redis) {
   const run = async ([command = '', ...args]: string[], encode: (reply: unknown) => unknown) => {
     try {
       return { result: encode(await redis.call(command, ...args)) };
@@ -14,27 +11,20 @@ export async function startUpstash(
       return { error: error instanceof Error ? error.message : String(error) };
     }
   };
-  const server = createServer(async (request, response) => {
-    const sent = (await json(request)) as string[] | string[][];
-    const encode = request.headers['upstash-encoding'] === 'base64' ? encoded : (reply: unknown) => reply;
-    const answer =
+  const { url, close } = await httpServer(async (request, response, body) => {
+    const sent = JSON.parse(body) as string[] | string[][];
+    const encode = request.headers['upstash-encoding'] === 'base64' ? encoded : (value: unknown) => value;
+    const reply =
       request.url === '/pipeline'
         ? await Promise.all((sent as string[][]).map((command) => run(command, encode)))
         : await run(sent as string[], encode);
-    const status = 'error' in answer ? 400 : 200;
-    response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(answer));
+    const status = 'error' in reply ? 400 : 200;
+    response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(reply));
   });
-  const port = await new Promise<number>((resolve) => {
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address();
-      resolve(typeof address === 'object' && address ? address.port : 0);
-    });
-  });
-  const url = `http://127.0.0.1:${port}`;
   return {
     url,
     client: (options = {}) => new Upstash({ url, token: 'none', retry: false, ...options }),
-    close: () => server.close(),
+    close,
   };
 }
 

@@ -69,7 +69,7 @@ const upstash: StoreCase = {
     const redis = await startRedis();
     const bridge = await startUpstash(redis.ioredis);
     const close = async () => {
-      bridge.close();
+      await bridge.close();
       await redis.close();
     };
     return { notifies: false, another: () => redisStore(bridge.client(), PATIENT), close };
@@ -81,8 +81,8 @@ const RELAY = `
   import { durableObjectStore, GenAccount } from 'gen-client/cloudflare';
   export { GenAccount };
   export default { async fetch(request, { ACCOUNT }) {
-    const [method, ...given] = await request.json();
-    return Response.json(await durableObjectStore(ACCOUNT, 'main')[method](...given));
+    const [method, ...args] = await request.json();
+    return Response.json(await durableObjectStore(ACCOUNT, 'main')[method](...args));
   } };`;
 
 const inWorkerd: StoreCase = {
@@ -93,13 +93,11 @@ const inWorkerd: StoreCase = {
     const durableObjects = { ACCOUNT: { className: 'GenAccount', useSQLite: true } };
     const worker = await startWorkerd({ modules: true, script, durableObjects });
     const relay = async <T>(...call: unknown[]): Promise<T> => {
-      const response = await worker.dispatchFetch('http://worker.test/', {
-        method: 'POST',
-        body: JSON.stringify(call),
-      });
+      const init = { method: 'POST', body: JSON.stringify(call) };
+      const response = await worker.dispatchFetch('http://worker.test/', init);
       return (await response.json()) as T;
     };
-    const store: Store = { read: (...given) => relay('read', ...given), write: (...given) => relay('write', ...given) };
+    const store: Store = { read: (...args) => relay('read', ...args), write: (...args) => relay('write', ...args) };
     return { notifies: false, another: () => createStore(store), close: () => worker.dispose() };
   },
 };

@@ -1,0 +1,30 @@
+import type { ChildProcess } from 'node:child_process';
+import { expect } from 'vitest';
+import type { Sandbox } from '../../src/sandbox/index.js';
+
+/** Collects the lines that a process prints, without one truncated by a kill, and its errors. Resolves when it closes. */
+export function collectLines(process: ChildProcess, lines: string[]): Promise<void> {
+  let [output, errors] = ['', ''];
+  process.stdout?.on('data', (chunk) => {
+    output += chunk;
+  });
+  process.stderr?.on('data', (chunk) => {
+    errors += chunk;
+  });
+  return new Promise((resolve) => {
+    process.once('close', () => {
+      lines.push(...output.split('\n').slice(0, -1), ...(errors ? [`error ${errors}`] : []));
+      resolve();
+    });
+  });
+}
+
+/** Expects that killed processes printed every paid job, no error, and finally a budget that equals the charges. */
+export function expectNothingLost({ jobs }: Pick<Sandbox, 'jobs'>, lines: readonly string[]): void {
+  const found = new Set(lines.filter((line) => line.startsWith('job ')).map((line) => line.slice('job '.length)));
+  const charged = jobs.reduce((sum, { finalTokenCost }) => sum + (finalTokenCost ?? 0), 0);
+  console.info(`${jobs.length} paid jobs, ${found.size} found, ${charged} tokens, ${lines.at(-1)}`);
+  expect(lines.filter((line) => line.startsWith('error'))).toEqual([]);
+  expect(jobs.filter(({ id }) => !found.has(id))).toEqual([]);
+  expect(lines.at(-1)).toBe(`usage ${charged} 0`);
+}
