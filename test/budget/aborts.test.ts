@@ -1,14 +1,15 @@
 // Aborts a program at every await: the call rejects immediately, no job is lost, and nothing stays reserved.
 import type { GenClient } from 'gen-client';
 import { describe, expect, it } from 'vitest';
-import { company, PRICE, resumed, VIDEO } from '../store/simulation.js';
+import { PRICE, resumed, simulate, VIDEO } from '../store/simulation.js';
 import { MODES, pointAt } from '../support/await-points.js';
+import { deferred } from '../support/deferred.js';
 import { errorOf } from '../support/rejection.js';
 import { countedSignal, json } from '../transport/support.js';
 import { settle } from '../waiting/virtual-clock.js';
 
-type Company = ReturnType<typeof company>;
-type Open = ReturnType<Company['open']>;
+type Simulation = ReturnType<typeof simulate>;
+type Open = ReturnType<Simulation['open']>;
 const KEY = 'order-1';
 const REASON = new Error('the caller left');
 /** Longest time from an abort to the rejection. */
@@ -16,12 +17,12 @@ const ABORT_MS = 100;
 
 interface Program {
   /** Prepares the service and the store, without aborts. */
-  prepare?(world: Company, process: Open): Promise<unknown>;
+  prepare?(world: Simulation, process: Open): Promise<unknown>;
   run(client: GenClient, signal: AbortSignal): Promise<unknown>;
 }
 
 /** Jobs take 15 s, and the first create gets a 503. */
-function slowService({ clock, state, jobs }: Company): void {
+function slowService({ clock, state, jobs }: Simulation): void {
   let isFirst = true;
   state.respond = () => {
     if (isFirst) {
@@ -37,13 +38,13 @@ function slowService({ clock, state, jobs }: Company): void {
 }
 
 /** Creates a job that takes 15 s. */
-async function createSlowJob(world: Company, { client }: Open): Promise<void> {
+async function createSlowJob(world: Simulation, { client }: Open): Promise<void> {
   slowService(world);
   await world.clock.until(client.videos.create(VIDEO, { idempotencyKey: KEY, maxRetries: 2 }));
 }
 
 /** Creates a completed job. */
-function createJob({ clock }: Company, { client }: Open): Promise<unknown> {
+function createJob({ clock }: Simulation, { client }: Open): Promise<unknown> {
   return clock.until(client.videos.create(VIDEO, { idempotencyKey: KEY }));
 }
 
@@ -59,13 +60,10 @@ const PROGRAMS: Readonly<Record<string, Program>> = {
   },
   'create that waits for its budget': {
     async prepare(world) {
-      let respond = () => {};
+      const { promise: responded, resolve: respond } = deferred();
       const other = world.open();
       other.life.pass = async (what, work) => {
-        if (what === 'POST')
-          await new Promise<void>((resolve) => {
-            respond = resolve;
-          });
+        if (what === 'POST') await responded;
         return work();
       };
       void other.client.videos.create(VIDEO);
@@ -147,7 +145,7 @@ const PROGRAMS: Readonly<Record<string, Program>> = {
 
 /** Aborts the program at one await, and checks the result. Returns undefined if the program has fewer awaits. */
 async function abortAt(program: Program, index: number, mode: (typeof MODES)[number]): Promise<string | undefined> {
-  const world = company();
+  const world = simulate();
   const { clock, jobs, posted, uploads, open, charged } = world;
   const process = open({
     budget: { unknownPrice: () => PRICE },

@@ -90,20 +90,6 @@ describe('a budget', () => {
     }
   });
 
-  test('releases the reservation of a create aborted before it was sent', async () => {
-    const run = spender({}, { limits: 'documented' });
-    const { client } = run;
-    const limited = client.withOptions({ limits: { 'videos.create': { limit: 1, windowMs: 3_600_000 } } });
-    await limited.withOptions({ budget: ownBudget({ maxTokens: 100 }) }).videos.create(VIDEO);
-    const controller = new AbortController();
-    const call = errorOf(limited.videos.create(VIDEO, { signal: controller.signal }));
-    await new Promise((resolve) => setTimeout(resolve, 20));
-    controller.abort(new Error('changed my mind'));
-    await call;
-    expect(await run.budget.usage()).toMatchObject({ spentTokens: 0, reservedTokens: 0 });
-    await expect(client.videos.create(VIDEO)).resolves.toBeDefined();
-  });
-
   test('reserves again if a create settles at a different quote, and learns that quote', async () => {
     let price = 10;
     const run = spender({ maxTokens: 100 }, { prices: () => price });
@@ -195,16 +181,6 @@ describe('an unknown price', () => {
     expect(calls.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
     expect(sandbox.jobs).toHaveLength(1);
     expect(await budget.usage()).toMatchObject({ spentTokens: 50, reservedTokens: 0 });
-  });
-
-  test('stops waiting when its signal aborts', async () => {
-    const responses = [() => new Promise<Response>(() => {})];
-    const { client, seen } = stubbed(responses, { budget: ownBudget({ maxTokens: 100 }) });
-    client.videos.create(VIDEO).catch(() => {});
-    await expect.poll(() => seen.length).toBe(1);
-    const error = await errorOf(client.images.create({ prompt: 'x' }, { signal: AbortSignal.timeout(30) }));
-    expect(error).toMatchObject({ name: 'TimeoutError' });
-    expect(seen).toHaveLength(1);
   });
 
   test("is rejected if unknownPrice is 'refuse'", async () => {

@@ -3,7 +3,8 @@ import { GenClient } from 'gen-client';
 import { describe, expect, it, vi } from 'vitest';
 import { createStore } from '../../src/ledger/stores.js';
 import type { Store } from '../../src/store/store.js';
-import { company, openKeys, PRICE, resumed, VIDEO } from '../store/simulation.js';
+import { openKeys, PRICE, resumed, simulate, VIDEO } from '../store/simulation.js';
+import { deferred } from '../support/deferred.js';
 import { ownBudget } from '../support/own-budget.js';
 import { BASE_URL, freshKey } from '../transport/support.js';
 import { settle } from '../waiting/virtual-clock.js';
@@ -14,7 +15,7 @@ const budgetIn = (store: Store, scope: string, maxTokens = 1_000) => ownBudget({
 
 describe('two budgets of one call', () => {
   it('are checked in one transaction, in either order, so no create waits for another', async () => {
-    const { clock, open, jobs } = company();
+    const { clock, open, jobs } = simulate();
     const { client, store } = open();
     const [day, tenant] = [budgetIn(store, 'day'), budgetIn(store, 'tenant')];
     const web = client.withOptions({ budget: day });
@@ -28,7 +29,7 @@ describe('two budgets of one call', () => {
 
   it("let one tenant's create proceed while another tenant waits for a price", async () => {
     const responses: (() => void)[] = [];
-    const { clock, open } = company();
+    const { clock, open } = simulate();
     const { client: own, fetch, store } = open();
     const client = own.withOptions({ budget: undefined });
     const slow = client.withOptions({
@@ -46,11 +47,8 @@ describe('two budgets of one call', () => {
 });
 
 it('resume() affects no creates in flight, neither of its own process nor of another one', async () => {
-  let respond = () => {};
-  const responded = new Promise<void>((resolve) => {
-    respond = resolve;
-  });
-  const { clock, open, posted } = company();
+  const { promise: responded, resolve: respond } = deferred();
+  const { clock, open, posted } = simulate();
   const one = open();
   const slow = one.client.withOptions({ fetch: (url, init) => responded.then(() => one.fetch(url, init)) });
   const call = slow.videos.createAndWait(VIDEO, { idempotencyKey: 'order-1' });
@@ -62,7 +60,7 @@ it('resume() affects no creates in flight, neither of its own process nor of ano
 });
 
 it("a crashed process's create is retried with its key immediately, even while another one waits for its price", async () => {
-  const { clock, open, state } = company();
+  const { clock, open, state } = simulate();
   const one = open();
   state.respond = () => 'never';
   one.client.videos.create(VIDEO, { idempotencyKey: 'order-1' }).catch(() => {});
@@ -81,7 +79,7 @@ it("a crashed process's create is retried with its key immediately, even while a
 });
 
 it('a failure counts as delivered only after its call rejects, so a crash before that delivers it again', async () => {
-  const { clock, open, state } = company();
+  const { clock, open, state } = simulate();
   state.outcomes = [failure];
   const one = open();
   let isReported = false;
@@ -107,7 +105,7 @@ it.each([1_000, 3_000, 6_000, 12_000, 25_000])(
   "writes that failed for %i ms are replayed in order: a job's price, then its refund",
   async (outageMs) => {
     let isDisconnected = false;
-    const { clock, open, state } = company();
+    const { clock, open, state } = simulate();
     state.outcomes = [failure];
     state.respond = () => {
       isDisconnected = true;
@@ -130,7 +128,7 @@ it.each([1_000, 3_000, 6_000, 12_000, 25_000])(
 );
 
 it('concurrent creates share their transactions', async () => {
-  const { clock, open, jobs } = company();
+  const { clock, open, jobs } = simulate();
   const { client, store } = open();
   const read = vi.fn(store.read);
   const counted: Store = { ...store, read };
@@ -145,7 +143,7 @@ it('concurrent creates share their transactions', async () => {
 
 it('a store that hangs after a response delays the call by two seconds in total (real time)', async () => {
   let hangs = false;
-  const { open, state } = company();
+  const { open, state } = simulate();
   const { store, fetch } = open();
   const hanging = createStore({
     read: (...args) => (hangs ? new Promise(() => {}) : store.read(...args)),
@@ -165,7 +163,7 @@ it('a store that hangs after a response delays the call by two seconds in total 
 }, 30_000);
 
 it('a brief store outage rejects none of the creates that wait for a budget', async () => {
-  const { clock, open, jobs } = company();
+  const { clock, open, jobs } = simulate();
   const { client, life } = open({ budget: { maxTokens: 10_000 } });
   await clock.until(client.videos.create(VIDEO));
   const calls = Promise.allSettled(Array.from({ length: 60 }, () => client.videos.create(VIDEO)));
@@ -178,7 +176,7 @@ it('a brief store outage rejects none of the creates that wait for a budget', as
 });
 
 it("resume() times out even if the store doesn't respond", async () => {
-  const { clock, open } = company();
+  const { clock, open } = simulate();
   const { client, life } = open();
   life.isDead = true;
   const startMs = clock.now();

@@ -4,7 +4,7 @@ import { beforeEach, expect, it, vi } from 'vitest';
 import { ledgerOf } from '../../src/ledger/ledger.js';
 import { LedgerTransaction } from '../../src/rules/ledger-transaction.js';
 import { nextTurn } from '../../src/runtime/clock.js';
-import { company, openKeys, PRICE, resumed, VIDEO } from '../store/simulation.js';
+import { openKeys, PRICE, resumed, simulate, VIDEO } from '../store/simulation.js';
 import { startFastTime } from '../support/fast-time.js';
 import { settle } from '../waiting/virtual-clock.js';
 
@@ -30,7 +30,7 @@ async function turns(): Promise<void> {
 }
 
 it('records the outcomes of 600 jobs after a store outage of 20 s', async () => {
-  const { clock, jobs, posted, state, open, charged } = company();
+  const { clock, jobs, posted, state, open, charged } = simulate();
   const { client, budget, life } = open({ budget: { maxTokens: 1e6, ...priced } });
   await clock.until(client.videos.create(VIDEO));
   state.outcomes = Array.from({ length: 600 }, () => ({ status: 'processing' }));
@@ -66,7 +66,7 @@ it.each([
 ])(
   'writes the outcome of a job once after an outage in which it was polled 1,000 times (%s)',
   async (_, perRequest) => {
-    const { clock, open, jobs } = company({ perRequest });
+    const { clock, open, jobs } = simulate({ perRequest });
     const { client, budget, life } = open({ budget: priced });
     await clock.until(client.videos.create(VIDEO));
     await clock.until(client.videos.create(VIDEO));
@@ -88,7 +88,7 @@ it.each([
 );
 
 it('retains all creates and the latest 10,000 outcomes in an outage', async () => {
-  const { clock, open } = company();
+  const { clock, open } = simulate();
   const { store, life } = open();
   const ledger = ledgerOf(store, clock);
   const written = new Set<string>();
@@ -110,7 +110,7 @@ it('retains all creates and the latest 10,000 outcomes in an outage', async () =
 });
 
 it('a create reserves again before it is sent if its process was disconnected for over 30 s', async () => {
-  const { clock, open, posted } = company();
+  const { clock, open, posted } = simulate();
   const budget = { maxTokens: 15, ...priced };
   const slow = open({ budget, ...slowLimits });
   const quick = open({ budget });
@@ -127,7 +127,7 @@ it('a create reserves again before it is sent if its process was disconnected fo
 });
 
 it('a create reserves again before it is sent if a crashed process had also started it', async () => {
-  const { clock, open, posted } = company();
+  const { clock, open, posted } = simulate();
   const budget = { maxTokens: 15, ...priced };
   const [first, second, third] = [open({ budget, ...slowLimits }), open({ budget, ...slowLimits }), open({ budget })];
   await clock.until(first.client.withOptions({ budget: undefined }).videos.create(VIDEO));
@@ -144,7 +144,7 @@ it('a create reserves again before it is sent if a crashed process had also star
 });
 
 it("an unsent second call doesn't affect the create that a crashed call sent with the same key", async () => {
-  const { clock, state, open, jobs } = company();
+  const { clock, state, open, jobs } = simulate();
   const budget = { maxTokens: 100, ...priced };
   const [sender, waiter] = [open({ budget }), open({ budget, ...slowLimits })];
   await clock.until(waiter.client.videos.create(VIDEO));
@@ -163,7 +163,7 @@ it("an unsent second call doesn't affect the create that a crashed call sent wit
 });
 
 it('a create that waits for its rate limit reserves only its price', async () => {
-  const { clock, open, posted } = company();
+  const { clock, open, posted } = simulate();
   const { client } = open({ budget: { maxTokens: 35, ...priced }, ...slowLimits });
   await clock.until(client.videos.create(VIDEO));
   const waiting = client.videos.create(VIDEO, { idempotencyKey: 'video' });
@@ -175,7 +175,7 @@ it('a create that waits for its rate limit reserves only its price', async () =>
 });
 
 it('onWait reports a wait for a budget', async () => {
-  const { clock, state, open } = company();
+  const { clock, state, open } = simulate();
   const waits: unknown[] = [];
   const { client } = open({ hooks: { onWait: ({ reason }) => void waits.push(reason) } });
   state.respond = () => 'never';
@@ -187,7 +187,7 @@ it('onWait reports a wait for a budget', async () => {
 });
 
 it('a resume() that times out releases what it has claimed', async () => {
-  const { clock, state, open } = company();
+  const { clock, state, open } = simulate();
   const old = open();
   for (const idempotencyKey of ['a', 'b', 'c']) await clock.until(old.client.videos.create(VIDEO, { idempotencyKey }));
   const [slow, other] = [open(), open()];
@@ -203,12 +203,11 @@ it('a resume() that times out releases what it has claimed', async () => {
 });
 
 it.each(['fails', 'hangs'] as const)('an abort ends resume() immediately while the store %s', async (how) => {
-  const { clock, state, open } = company();
+  const { clock, state, open, crash } = simulate();
   const old = open();
   state.outcomes = [1, 2].map(() => ({ status: 'failed', errorCode: 'generation_failed' }));
   for (const idempotencyKey of ['a', 'b']) await clock.until(old.client.videos.create(VIDEO, { idempotencyKey }));
-  old.life.isDead = true;
-  await clock.advance(40_000);
+  await crash(old);
   const { client, life } = open();
   const stop = new AbortController();
   let yielded = 0;
@@ -226,7 +225,7 @@ it.each(['fails', 'hangs'] as const)('an abort ends resume() immediately while t
 });
 
 it('a file stored by another process completes the create, even if nobody polled the job', async () => {
-  const { clock, state, open } = company();
+  const { clock, state, open } = simulate();
   const [first, second] = [open(), open()];
   state.outcomes = [{ status: 'processing' }];
   const { job } = await clock.until(first.client.videos.create(VIDEO));
@@ -236,7 +235,7 @@ it('a file stored by another process completes the create, even if nobody polled
 });
 
 it('warns once about the unfinished creates of other accounts', async () => {
-  const { clock, open } = company();
+  const { clock, open } = simulate();
   const old = open({ account: 'old' });
   for (let create = 0; create < 3; create++) await clock.until(old.client.videos.create(VIDEO));
   const warnings: string[] = [];

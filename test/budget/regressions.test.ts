@@ -2,7 +2,7 @@
 
 import type { BudgetExceededError } from 'gen-client';
 import { describe, expect, it } from 'vitest';
-import { company, errorResponse, openKeys, order, PRICE, VIDEO } from '../store/simulation.js';
+import { errorResponse, openKeys, order, PRICE, simulate, VIDEO } from '../store/simulation.js';
 import { ownBudget } from '../support/own-budget.js';
 import { json } from '../transport/support.js';
 import { settle } from '../waiting/virtual-clock.js';
@@ -10,7 +10,7 @@ import { settle } from '../waiting/virtual-clock.js';
 const failed = { status: 'failed', errorCode: 'generation_failed' };
 
 it("a run continues in its budget after another wait has thrown its job's failure", async () => {
-  const { clock, state, open } = company();
+  const { clock, state, open } = simulate();
   const { client, budget } = open({ budget: { maxTokens: 15 } });
   state.outcomes = [failed];
   const options = { recover: { generation_failed: 1 } } as const;
@@ -29,7 +29,7 @@ it("a run continues in its budget after another wait has thrown its job's failur
 });
 
 it("a run's second create reserves tokens even though its first key has ended", async () => {
-  const { clock, state, open, charged } = company();
+  const { clock, state, open, charged } = simulate();
   const { client } = open({ budget: { maxTokens: 15 } });
   const keys = ['k1', 'k2', 'k3'];
   state.outcomes = keys.map(() => failed);
@@ -44,7 +44,7 @@ it("a run's second create reserves tokens even though its first key has ended", 
 });
 
 it('a run whose second create fails permanently ends when its call rejects', async () => {
-  const { clock, state, open } = company();
+  const { clock, state, open } = simulate();
   const { client, budget } = open();
   state.outcomes = [failed];
   state.respond = (key) => (key.endsWith(':r2') ? errorResponse(402, 'insufficient_balance') : 'created');
@@ -59,7 +59,7 @@ it('a run whose second create fails permanently ends when its call rejects', asy
 });
 
 it('release has no effect once the create has a response', async () => {
-  const { clock, open } = company();
+  const { clock, open } = simulate();
   const { client, budget } = open();
   const { job } = await clock.until(client.videos.create(VIDEO, { idempotencyKey: 'k' }));
   await budget.release('k');
@@ -70,7 +70,7 @@ it('release has no effect once the create has a response', async () => {
 
 describe('a create whose response was lost', () => {
   it('expires at the end of the next period, however many others are lost later', async () => {
-    const { clock, state, open } = company();
+    const { clock, state, open } = simulate();
     const { client, budget } = open({ budget: { per: 1_000, unknownPrice: () => PRICE }, timeoutMs: 10 });
     await clock.until(client.videos.create(VIDEO));
     state.respond = () => 'lost';
@@ -86,7 +86,7 @@ describe('a create whose response was lost', () => {
   it.each(['lost', 'unpriced'] as const)(
     'counts at a price learned later from another create (%s)',
     async (response) => {
-      const { clock, state, open } = company();
+      const { clock, state, open } = simulate();
       const { client, budget, store } = open({ timeoutMs: 10 });
       const unpriced = { success: true, data: { job: { id: 'job_unpriced', status: 'processing' } } };
       state.respond = () => (response === 'lost' ? 'lost' : json(unpriced));
@@ -105,7 +105,7 @@ describe('a create whose response was lost', () => {
 });
 
 it('a create in flight counts until it ends, across periods', async () => {
-  const { clock, state, open } = company();
+  const { clock, state, open } = simulate();
   const { client, budget } = open({ budget: { per: 500, unknownPrice: () => PRICE } });
   state.respond = () => 'never';
   client.videos.create(VIDEO).catch(() => {});
@@ -114,7 +114,7 @@ it('a create in flight counts until it ends, across periods', async () => {
 });
 
 it('two budgets with the same scope and period share one sum with two limits', async () => {
-  const { clock, open } = company();
+  const { clock, open } = simulate();
   const { client, budget, store } = open();
   const same = ownBudget({ scope: 'team', per: 'month', maxTokens: 15, store });
   await clock.until(client.videos.create(VIDEO, { budget: same }));
@@ -126,7 +126,7 @@ it('two budgets with the same scope and period share one sum with two limits', a
 it.each(['create', 'createAndWait'] as const)(
   "a failed second %s with the same key doesn't affect the first one in flight",
   async (method) => {
-    const { clock, state, open } = company();
+    const { clock, state, open } = simulate();
     const { client, budget } = open({ budget: { maxTokens: 15, unknownPrice: () => PRICE } });
     state.respond = () => 'lost';
     order(client, method, 'k').catch(() => {});
@@ -138,7 +138,7 @@ it.each(['create', 'createAndWait'] as const)(
 );
 
 it("a client's tenants have separate keys", async () => {
-  const { clock, open, jobs } = company();
+  const { clock, open, jobs } = simulate();
   let tenant = 'a';
   const { client } = open({ apiKey: () => `key-of-${tenant}` });
   await clock.until(client.videos.create(VIDEO, { idempotencyKey: 'order-1' }));
@@ -151,7 +151,7 @@ it("a client's tenants have separate keys", async () => {
 });
 
 it('a run of two jobs counts once if it is repeated with its key', async () => {
-  const { clock, state, open, charged } = company();
+  const { clock, state, open, charged } = simulate();
   const { client, budget } = open();
   state.outcomes = [failed, failed];
   const options = { idempotencyKey: 'k', recover: { generation_failed: 2 } } as const;
@@ -167,7 +167,7 @@ it.each([
   ['raised', 20, 60],
   ['lowered', 60, 20],
 ])('a budget that is %s while creates wait for it limits each create by its own limit', async (_, before, after) => {
-  const { clock, posted, state, jobs, open, charged } = company();
+  const { clock, posted, state, jobs, open, charged } = simulate();
   state.outcomes = Array.from({ length: 20 }, () => ({ status: 'processing' }));
   const limits = { before, after };
   const clients = {

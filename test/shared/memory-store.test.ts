@@ -1,5 +1,4 @@
 // The memory store, on a manual clock.
-
 import { describe, expect, it, vi } from 'vitest';
 import { memoryStore } from '../../src/ledger/stores.js';
 import { systemClock } from '../../src/runtime/clock.js';
@@ -13,16 +12,16 @@ describe('a memory store', () => {
     const clock = virtualClock();
     const store = memoryStoreOn(clock);
     const versionOf = async (group: string) => (await store.read(group, [])).version;
-    await store.write('over', '0', { a: set('1') });
-    await store.write('partly over', '0', { a: set('1'), b: set('2', 5_000) });
-    const [before, kept] = [await versionOf('over'), await versionOf('partly over')];
+    await store.write('expired', '0', { a: set('1') });
+    await store.write('partly expired', '0', { a: set('1'), b: set('2', 5_000) });
+    const [before, retained] = [await versionOf('expired'), await versionOf('partly expired')];
     await clock.advance(1_000);
-    expect(await versionOf('over')).toBe(before);
+    expect(await versionOf('expired')).toBe(before);
     for (let at = 0; at < 3; at++) await store.write(`group ${at}`, '0', { a: set('1') });
-    expect([await versionOf('over'), await versionOf('partly over')]).toEqual(['0', kept]);
-    expect((await store.read('partly over', ['a', 'b'])).values.b).toBe('2');
-    await store.write('over', '0', { a: set('1') });
-    expect(await versionOf('over')).not.toBe(before);
+    expect([await versionOf('expired'), await versionOf('partly expired')]).toEqual(['0', retained]);
+    expect((await store.read('partly expired', ['a', 'b'])).values.b).toBe('2');
+    await store.write('expired', '0', { a: set('1') });
+    expect(await versionOf('expired')).not.toBe(before);
   });
 
   it('separates all groups, keys, and values, whatever their characters', async () => {

@@ -5,8 +5,8 @@ import { createSandbox } from '../../src/sandbox/index.js';
 const limits = { 'videos.create': { limit: 2, windowMs: 60_000 } };
 const params = { prompt: 'a fox at dawn' };
 
-/** Creates two clients with different keys, as during a rotation. */
-function beforeAndAfter(...accounts: (string | undefined)[]) {
+/** Opens two clients with different keys, as during a key rotation. */
+function rotatedClients(...accounts: (string | undefined)[]) {
   const { baseUrl, fetch, createKey, requests } = createSandbox();
   const store = memoryStore();
   const [before, after] = [createKey(), createKey()].map(
@@ -17,7 +17,7 @@ function beforeAndAfter(...accounts: (string | undefined)[]) {
 }
 
 it("counts an old and a new key's calls together if the clients set the same account", async () => {
-  const { before, after, requests } = beforeAndAfter('main', 'main');
+  const { before, after, requests } = rotatedClients('main', 'main');
   await before.videos.create(params);
   await after.videos.create(params);
   await expect(after.videos.create(params)).rejects.toThrow(RateLimitError);
@@ -29,7 +29,7 @@ it.each<[string, string[]]>([
   ['without a name', []],
   ['with two names', ['tenant-1', 'tenant-2']],
 ])("counts two keys' calls separately %s", async (_, accounts) => {
-  const { before, after, requests } = beforeAndAfter(...accounts);
+  const { before, after, requests } = rotatedClients(...accounts);
   for (const client of [before, after, before, after]) await client.videos.create(params);
   expect(requests).toHaveLength(4);
 });

@@ -24,8 +24,8 @@ function openNamespace() {
   const storage = { sql: openSql(), transactionSync: <T>(write: () => T) => write(), setAlarm: () => {} };
   const account = new GenAccount({ storage }, {});
   const stub = {
-    read: async (...given: Parameters<GenAccount['read']>) => account.read(...given),
-    write: async (...given: Parameters<GenAccount['write']>) => account.write(...given),
+    read: async (...args: Parameters<GenAccount['read']>) => account.read(...args),
+    write: async (...args: Parameters<GenAccount['write']>) => account.write(...args),
   };
   return { idFromName: (name: string) => name, get: () => stub };
 }

@@ -44,7 +44,7 @@ function flawedStore(flaw: string, now: () => number): Store {
       if (flaw !== 'silent deletion' || hasValue) rows.version += 1;
       for (const [key, change] of Object.entries(changes)) {
         const before = rows.values.get(key);
-        const ttlMs = flaw === 'whole seconds' ? Math.ceil((change?.ttlMs ?? 0) / 1000) * 1000 : (change?.ttlMs ?? 0);
+        const ttlMs = flaw === 'rounded TTL' ? Math.ceil((change?.ttlMs ?? 0) / 1000) * 1000 : (change?.ttlMs ?? 0);
         const untilMs = flaw === 'outdated TTL' && before ? before.untilMs : now() + ttlMs;
         if (change === null) rows.values.delete(key);
         else rows.values.set(key, { value: change.value, untilMs });
@@ -54,27 +54,32 @@ function flawedStore(flaw: string, now: () => number): Store {
   };
 }
 
+function manualTime() {
+  let nowMs = 1.8e12;
+  const advance = (ms: number) => {
+    nowMs += ms;
+  };
+  return { now: () => nowMs, advance };
+}
+
 const FLAWS = [
   ['restarted versions', 'a version is never reused'],
   ['outdated TTL', 'a new value has its own TTL'],
   ['silent deletion', 'a deletion removes the value and changes the version'],
-  ['whole seconds', "isn't rounded to seconds"],
+  ['rounded TTL', "isn't rounded to seconds"],
   ['torn read', 'a read returns all of a write or none of it'],
   ['old version', 'a write with an outdated version'],
   ['lost update', '12 concurrent writers lose no update'],
   ['version after the values', '12 concurrent writers lose no update'],
 ] as const;
 
-describe('a broken store', () => {
+describe('a store', () => {
   it.each(FLAWS)('with the flaw "%s" is detected on a manual clock', async (flaw, sentence) => {
-    let nowMs = 1.8e12;
-    const advance = (ms: number) => {
-      nowMs += ms;
-    };
-    await expect(checkStore(() => flawedStore(flaw, () => nowMs), { advance })).rejects.toThrow(sentence);
+    const { now, advance } = manualTime();
+    await expect(checkStore(() => flawedStore(flaw, now), { advance })).rejects.toThrow(sentence);
   });
 
-  it.concurrent.each(['restarted versions', 'outdated TTL', 'whole seconds'])(
+  it.concurrent.each(['restarted versions', 'outdated TTL', 'rounded TTL'])(
     'with the flaw "%s" is detected in real time',
     async (flaw) => {
       await expect(checkStore(() => flawedStore(flaw, Date.now))).rejects.toThrow('violates its contract');
@@ -85,16 +90,13 @@ describe('a broken store', () => {
   it('without a flaw is accepted on a manual clock', async () => {
     const clock = virtualClock();
     await checkStore(async () => memoryStoreOn(clock), { advance: (ms) => clock.advance(ms) });
-    let nowMs = 1.8e12;
-    const advance = (ms: number) => {
-      nowMs += ms;
-    };
-    await checkStore(() => flawedStore('none', () => nowMs), { advance });
+    const { now, advance } = manualTime();
+    await checkStore(() => flawedStore('none', now), { advance });
   });
 
   it.each([
     ['a time in seconds', { read: inSeconds(memoryStore()) }, 'the time in milliseconds'],
-    ['truncated values', { read: cutting(memoryStore()) }, 'read returns a value unchanged'],
+    ['truncated values', { read: truncating(memoryStore()) }, 'read returns a value unchanged'],
     ['a failing read', { read: () => Promise.reject(new Error('no table')) }, 'no table'],
   ])('with %s is reported as such', async (_, flaw, message) => {
     const { write } = memoryStore();
@@ -109,10 +111,10 @@ describe('a broken store', () => {
     });
     await expect(checked).rejects.toThrow('publish and subscribe are both present');
   });
+});
 
-  it('rejects an unknown option', async () => {
-    await expect(checkStore(memoryStore, { advanc: () => {} } as never)).rejects.toThrow('Did you mean "advance"?');
-  });
+it('checkStore rejects an unknown option', async () => {
+  await expect(checkStore(memoryStore, { advanc: () => {} } as never)).rejects.toThrow('Did you mean "advance"?');
 });
 
 function inSeconds(store: Store): Store['read'] {
@@ -122,12 +124,10 @@ function inSeconds(store: Store): Store['read'] {
   };
 }
 
-function cutting(store: Store): Store['read'] {
+function truncating(store: Store): Store['read'] {
   return async (group, keys) => {
     const { values, ...rest } = await store.read(group, keys);
-    return {
-      ...rest,
-      values: Object.fromEntries(Object.entries(values).map(([key, text]) => [key, text.slice(0, 255)])),
-    };
+    const truncated = Object.entries(values).map(([key, text]) => [key, text.slice(0, 255)]);
+    return { ...rest, values: Object.fromEntries(truncated) };
   };
 }

@@ -1,7 +1,6 @@
 // After a crash, no paid job and no order is lost silently, whatever the service responds at the next start.
 import { describe, expect, it } from 'vitest';
 import {
-  company,
   connectionRefused,
   errorResponse,
   openKeys,
@@ -9,6 +8,7 @@ import {
   PRICE,
   resumed,
   type ServiceReply,
+  simulate,
   VIDEO,
 } from './simulation.js';
 
@@ -23,13 +23,11 @@ describe.each(['create', 'createAndWait'] as const)('a killed %s', (method) => {
   it.each(FAILING_STARTS)(
     'that was sent stays open and reserved while the service %s, and is resumed later',
     async (_, respond) => {
-      const { clock, jobs, state, open } = company();
+      const { clock, jobs, state, open, crash } = simulate();
       const one = open();
       state.respond = () => 'lost';
       order(one.client, method, 'order-1').catch(() => {});
-      await clock.advance(10);
-      one.life.isDead = true;
-      await clock.advance(31_000);
+      await crash(one);
       state.respond = respond;
       const two = open();
       for (let start = 0; start < 2; start++) {
@@ -47,13 +45,11 @@ describe.each(['create', 'createAndWait'] as const)('a killed %s', (method) => {
   it.each(FAILING_STARTS)(
     "that wasn't sent stays open, reserving nothing, while the service %s",
     async (_, respond) => {
-      const { clock, posted, state, open } = company();
+      const { clock, posted, state, open, crash } = simulate();
       const one = open({ rateLimit: 'wait', limits: { 'videos.create': { limit: 1, windowMs: 600_000 } } });
       await clock.until(one.client.videos.create(VIDEO, { idempotencyKey: 'first' }));
       order(one.client, method, 'order-1').catch(() => {});
-      await clock.advance(10);
-      one.life.isDead = true;
-      await clock.advance(31_000);
+      await crash(one);
       state.respond = respond;
       const two = open();
       for (let start = 0; start < 2; start++) {
@@ -70,11 +66,11 @@ describe.each(['create', 'createAndWait'] as const)('a killed %s', (method) => {
 
 describe("a create that resume can't complete", () => {
   it.each([
-    ['an unknown job', { name: 'NotFoundError', jobId: 'job_2' }, ({ jobs }: Company) => jobs.delete('order-1')],
+    ['an unknown job', { name: 'NotFoundError', jobId: 'job_2' }, ({ jobs }: Simulation) => jobs.delete('order-1')],
     [
       'a rejected create',
       { code: 'insufficient_balance' },
-      ({ state, jobs }: Company) => {
+      ({ state, jobs }: Simulation) => {
         jobs.delete('order-1');
         state.respond = () => errorResponse(402, 'insufficient_balance');
       },
@@ -82,21 +78,19 @@ describe("a create that resume can't complete", () => {
   ])(
     'because of %s is reported by the next resume if the loop ended early, and then removed',
     async (what, error, change) => {
-      const all = company();
-      const { clock, state, open } = all;
+      const simulation = simulate();
+      const { clock, state, open, crash } = simulation;
       const one = open({ budget: { unknownPrice: () => PRICE } });
       if (what === 'a rejected create') state.respond = (key) => (key === 'order-1' ? 'lost' : 'created');
       await clock.until(one.client.videos.create(VIDEO, { idempotencyKey: 'order-2' }));
       one.client.videos.create(VIDEO, { idempotencyKey: 'order-1' }).catch(() => {});
-      await clock.advance(10);
-      one.life.isDead = true;
-      await clock.advance(31_000);
-      change(all);
+      await crash(one);
+      change(simulation);
       const two = open();
-      const left = async () => {
+      const leaveEarly = async () => {
         for await (const _ of two.client.resume()) break;
       };
-      await clock.until(left());
+      await clock.until(leaveEarly());
       expect((await openKeys(two.client)).sort()).toEqual(['order-1', 'order-2']);
       const { keys, errors } = await clock.until(resumed(two.client));
       expect([keys, errors]).toMatchObject([['order-2'], [{ ...error, idempotencyKey: 'order-1' }]]);
@@ -106,10 +100,10 @@ describe("a create that resume can't complete", () => {
   );
 });
 
-type Company = ReturnType<typeof company>;
+type Simulation = ReturnType<typeof simulate>;
 
 it("a job that a live process waits for isn't resumed elsewhere until the wait ends", async () => {
-  const { clock, jobs, open } = company();
+  const { clock, jobs, open } = simulate();
   const [one, two] = [open(), open()];
   const { job } = await clock.until(one.client.videos.create(VIDEO, { idempotencyKey: 'order-1' }));
   for (const it of jobs.values()) it.status = 'processing';
@@ -125,13 +119,11 @@ it("a job that a live process waits for isn't resumed elsewhere until the wait e
 });
 
 it('a create killed in the pause after a 429 counts as unsent, and blocks no budget', async () => {
-  const { clock, state, open } = company();
+  const { clock, state, open, crash } = simulate();
   const one = open({ maxRetries: 3 });
   state.respond = () => new Response('{}', { status: 429, headers: { 'retry-after': '60' } });
   one.client.videos.create(VIDEO, { idempotencyKey: 'order-1' }).catch(() => {});
-  await clock.advance(10);
-  one.life.isDead = true;
-  await clock.advance(31_000);
+  await crash(one);
   state.respond = () => 'created';
   const two = open();
   expect(await two.budget.usage()).toMatchObject({ reservedTokens: 0, unresolved: [] });
@@ -139,9 +131,9 @@ it('a create killed in the pause after a 429 counts as unsent, and blocks no bud
 });
 
 it('a createAndWait aborted while it is recorded leaves nothing behind', async () => {
-  let leftNothing = 0;
+  let abortedEarly = 0;
   for (let ms = 0; ms < 60; ms += 3) {
-    const { clock, jobs, open } = company();
+    const { clock, jobs, open } = simulate();
     const { client, life } = open();
     life.delayMs = 5;
     const stop = new AbortController();
@@ -151,14 +143,14 @@ it('a createAndWait aborted while it is recorded leaves nothing behind', async (
     await clock.until(call);
     await clock.advance(100);
     if (jobs.size > 0) continue;
-    leftNothing += 1;
+    abortedEarly += 1;
     expect([ms, await clock.until(openKeys(client))]).toEqual([ms, []]);
   }
-  expect(leftNothing).toBeGreaterThan(5);
+  expect(abortedEarly).toBeGreaterThan(5);
 });
 
 it("a failure that the loop hasn't reached is reported by the next resume", async () => {
-  const { clock, state, open } = company();
+  const { clock, state, open, crash } = simulate();
   const one = open();
   state.outcomes = [{}, { status: 'failed', errorCode: 'generation_rejected' }];
   const first = await clock.until(one.client.videos.create(VIDEO, { idempotencyKey: 'order-1' }));
@@ -170,28 +162,25 @@ it("a failure that the loop hasn't reached is reported by the next resume", asyn
   };
   void loop();
   await clock.advance(60_000);
-  one.life.isDead = true;
-  await clock.advance(31_000);
+  await crash(one);
   expect((await clock.until(resumed(open().client))).keys.sort()).toEqual(['order-1', 'order-2']);
 });
 
 it('a job whose file has expired is yielded once', async () => {
-  const { clock, jobs, open } = company();
+  const { clock, jobs, open } = simulate();
   const one = open();
   await clock.until(one.client.videos.create(VIDEO, { idempotencyKey: 'order-1' }));
   for (const job of jobs.values()) job.expiresAt = new Date(clock.now() - 1).toISOString();
-  const seen: string[] = [];
-  for (let start = 0; start < 2; start++) {
-    const all = async () => {
-      for await (const { idempotencyKey } of one.client.resume()) seen.push(idempotencyKey);
-    };
-    await clock.until(all());
-  }
-  expect(seen).toEqual(['order-1']);
+  const yielded: string[] = [];
+  const resume = async () => {
+    for await (const { idempotencyKey } of one.client.resume()) yielded.push(idempotencyKey);
+  };
+  for (let start = 0; start < 2; start++) await clock.until(resume());
+  expect(yielded).toEqual(['order-1']);
 });
 
 it("an unverified event doesn't end a create in the ledger", async () => {
-  const { clock, jobs, open } = company();
+  const { clock, jobs, open } = simulate();
   const { client } = open();
   const { job } = await clock.until(client.videos.create(VIDEO, { idempotencyKey: 'order-1' }));
   for (const it of jobs.values()) it.status = 'processing';
@@ -201,8 +190,8 @@ it("an unverified event doesn't end a create in the ledger", async () => {
 });
 
 describe('on Workers, where a request can end without cleanup', () => {
-  it('its create counts as lost after 30 s, and another isolate resumes it', async () => {
-    const { clock, state, open } = company({ perRequest: true });
+  it("the request's create counts as lost after 30 s, and another isolate resumes it", async () => {
+    const { clock, state, open } = simulate({ perRequest: true });
     const [isolate, other] = [open(), open()];
     state.respond = () => 'lost';
     // An ended request's timers don't fire.
@@ -223,15 +212,14 @@ describe('on Workers, where a request can end without cleanup', () => {
   });
 
   it('the next request replays failed writes', async () => {
-    const { clock, state, open } = company({ perRequest: true });
+    const { clock, state, open } = simulate({ perRequest: true });
     const { client, budget, life } = open();
     const { after } = clock;
     state.respond = () => {
       life.isDisconnected = true;
       return 'created';
     };
-    const call = client.videos.create(VIDEO);
-    await clock.until(call);
+    await clock.until(client.videos.create(VIDEO));
     clock.after = () => () => {};
     await clock.advance(60_000);
     clock.after = after;

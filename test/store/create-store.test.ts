@@ -26,11 +26,7 @@ test.each<[string, unknown, string]>([
   ['undefined', undefined, 'read must be a function'],
   ['a store without write', { read() {} }, 'write must be a function, not undefined.'],
   ['a misspelt function', { read() {}, write() {}, publsh() {} }, 'Did you mean "publish"?'],
-  [
-    'an invalid timeout',
-    { read() {}, write() {}, timeoutMs: '2s' },
-    'timeoutMs must be a number of milliseconds above 0',
-  ],
+  ['an invalid timeout', { read() {}, write() {}, timeoutMs: '2s' }, 'must be a number of milliseconds above 0'],
 ])('createStore rejects %s', (_, store, message) => {
   expect(() => createStore(store as Store)).toThrow(message);
 });
@@ -38,20 +34,20 @@ test.each<[string, unknown, string]>([
 test('a store can be a class instance, with or without notifications', async () => {
   class Database implements Store {
     readonly #store = memoryStore();
-    read(...given: Parameters<Store['read']>) {
-      return this.#store.read(...given);
+    read(...args: Parameters<Store['read']>) {
+      return this.#store.read(...args);
     }
-    write(...given: Parameters<Store['write']>) {
-      return this.#store.write(...given);
+    write(...args: Parameters<Store['write']>) {
+      return this.#store.write(...args);
     }
   }
   const store = createStore(new Database());
   expect(store).not.toHaveProperty('publish');
   const sandbox = createSandbox();
   const { job } = await sandbox.client({ store }).videos.create({ prompt: 'a fox' });
-  const listed = [];
-  for await (const create of sandbox.client({ store }).unfinishedCreates()) listed.push(create.jobId);
-  expect(listed).toEqual([job.id]);
+  const unfinished = [];
+  for await (const { jobId } of sandbox.client({ store }).unfinishedCreates()) unfinished.push(jobId);
+  expect(unfinished).toEqual([job.id]);
 });
 
 test("a call's budget counts even if the client has no store and no budget", async () => {

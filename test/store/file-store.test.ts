@@ -52,12 +52,20 @@ async function valueIn(store: Store, group: string, key: string) {
 
 const failure = async (call: Promise<unknown>) => (await errorOf(call)) as Error & { recovery?: string };
 
-/** Bundles a test program into one file for Node. */
+/** Bundles a test program. */
 async function programOf(source: string): Promise<string> {
   const outfile = join(folder, 'program.mjs');
   const entryPoints = [join(ROOT, source)];
   await build({ entryPoints, outfile, bundle: true, platform: 'node', format: 'esm', logLevel: 'error' });
   return outfile;
+}
+
+/** Returns a function that runs a script with `fileStore` and `store` in its own process. */
+async function scriptRunner(storePath = path, flags: readonly string[] = []) {
+  const program = JSON.stringify(await programOf('src/adapters/node/index.ts'));
+  const opening = `const { fileStore } = await import(${program}); const store = fileStore(${JSON.stringify(storePath)});`;
+  return (script: string, before = '') =>
+    run(process.execPath, [...flags, '--input-type=module', '-e', `${before}${opening}${script}`]);
 }
 
 const ended = (child: ChildProcess) => new Promise((resolve) => child.once('exit', resolve));
@@ -69,7 +77,7 @@ async function startCounting(program: string): Promise<{ child: ChildProcess; ac
   child.stdout?.on('data', (chunk) => {
     output += chunk;
   });
-  await vi.waitFor(() => expect(output).toContain('\n'), 20_000);
+  await expect.poll(() => output).toContain('\n');
   return { child, acknowledged: () => output.split('\n').slice(0, -1).map(Number) };
 }
 
@@ -84,10 +92,10 @@ describe('a written value', () => {
     await put(store, 'g', 'short', 'gone', 5);
     const { version } = await store.read('g', []);
     await store.close();
-    await vi.waitFor(async () => expect(await valueIn(store, 'g', 'short')).toBeUndefined());
-    const seen = await fileStore(path).read('g', ['a', 'b', 'short']);
-    expect({ ...seen.values }).toEqual({ a: '1', b: 'ü🦊\n"' });
-    expect(seen.version).toBe(version);
+    await expect.poll(() => valueIn(store, 'g', 'short')).toBeUndefined();
+    const stored = await fileStore(path).read('g', ['a', 'b', 'short']);
+    expect({ ...stored.values }).toEqual({ a: '1', b: 'ü🦊\n"' });
+    expect(stored.version).toBe(version);
   });
 
   it('is acknowledged even if the store closes meanwhile', async () => {
@@ -141,7 +149,7 @@ describe('a written value', () => {
 
   it("doesn't make the file grow, because expired values are removed", async () => {
     const store = fileStore(path);
-    await put(store, 'kept', 'k', 'v');
+    await put(store, 'retained', 'k', 'v');
     const text = 'x'.repeat(1_000);
     const now = vi.spyOn(Date, 'now');
     const startMs = 1.8e12;
@@ -169,7 +177,7 @@ describe('several processes', () => {
       all.push(...pair);
       await put(fileStore(path), 'beside', `${round}`, 'of this process');
       for (const { child, acknowledged } of pair) {
-        await vi.waitFor(() => expect(acknowledged().length).toBeGreaterThan(20), 20_000);
+        await expect.poll(() => acknowledged().length).toBeGreaterThan(20);
         child.kill('SIGKILL');
         await ended(child);
       }
@@ -183,23 +191,22 @@ describe('several processes', () => {
     expect(await valueIn(fileStore(path), 'g', 'text')).toMatch(new RegExp(`^x{2000}${counted}$`));
   }, 120_000);
 
-  it('leave only the file behind when they exit (real processes)', async () => {
-    const code = `import { fileStore } from ${JSON.stringify(await programOf('src/adapters/node/index.ts'))};
-      const store = fileStore(${JSON.stringify(path)});
+  it('leave only the store file when they exit (real processes)', async () => {
+    const runScript = await scriptRunner();
+    await runScript(`
       await store.write('g', (await store.read('g', [])).version, { a: { value: '1', ttlMs: 1e9 } });
-      store[Symbol.for('gen-client.leases')].own();`;
-    await run(process.execPath, ['--input-type=module', '-e', code]);
+      store[Symbol.for('gen-client.leases')].own();`);
     expect(readdirSync(folder).sort()).toEqual(['gen.store', 'program.mjs']);
   });
 
   it('create one store if they start at the same time (real processes)', async () => {
-    const code = `import { fileStore } from ${JSON.stringify(await programOf('src/adapters/node/index.ts'))};
-      const store = fileStore(${JSON.stringify(path)});
+    const runScript = await scriptRunner();
+    const count = `
       for (;;) {
         const { version, values } = await store.read('g', ['n']);
         if (await store.write('g', version, { n: { value: String(Number(values.n ?? 0) + 1), ttlMs: 1e9 } })) break;
       }`;
-    await Promise.all(Array.from({ length: 6 }, () => run(process.execPath, ['--input-type=module', '-e', code])));
+    await Promise.all(Array.from({ length: 6 }, () => runScript(count)));
     expect(await valueIn(fileStore(path), 'g', 'n')).toBe('6');
     expect(readdirSync(folder).filter((name) => name.includes('-new-'))).toEqual([]);
   });
@@ -393,19 +400,19 @@ describe('a path', () => {
 
 describe('a disk', () => {
   it('is flushed before a write resolves, once for concurrent writes, but not for rate limits', async () => {
-    const code = `import { promises } from 'node:fs'; import { syncBuiltinESMExports } from 'node:module';
+    const countFlushes = `import { promises } from 'node:fs'; import { syncBuiltinESMExports } from 'node:module';
       let flushes = 0; const open = promises.open;
-      promises.open = async (...given) => { const file = await open(...given); const sync = file.sync.bind(file);
-        file.sync = () => { if (String(given[0]).endsWith('gen.store-wal')) flushes += 1; return sync(); }; return file; };
-      syncBuiltinESMExports();
-      const { fileStore } = await import(${JSON.stringify(await programOf('src/adapters/node/index.ts'))});
-      const store = fileStore(${JSON.stringify(path)}); await store.read('g', []);
+      promises.open = async (...args) => { const file = await open(...args); const sync = file.sync.bind(file);
+        file.sync = () => { if (String(args[0]).endsWith('gen.store-wal')) flushes += 1; return sync(); }; return file; };
+      syncBuiltinESMExports();`;
+    const runScript = await scriptRunner();
+    const script = ` await store.read('g', []);
       const put = async (group, ttlMs) => store.write(group, (await store.read(group, [])).version, { a: { value: '1', ttlMs } });
       await Promise.all(Array.from({ length: 100 }, (_, at) => put('g' + at, 1e9))); const creates = flushes;
       await Promise.all(Array.from({ length: 100 }, (_, at) => put('limit' + at, 75e3))); const limits = flushes - creates;
       await store.write('g1', (await store.read('g1', [])).version, { a: null });
       console.log(JSON.stringify([creates, limits, flushes - creates - limits]));`;
-    const { stdout } = await run(process.execPath, ['--input-type=module', '-e', code]);
+    const { stdout } = await runScript(script, countFlushes);
     const [creates, limits, deletions] = JSON.parse(stdout);
     expect(creates).toBeGreaterThan(0);
     expect([creates <= 2, limits, deletions]).toEqual([true, 0, 1]);
@@ -435,12 +442,11 @@ describe('a disk', () => {
   it("works under Node's permission model (real processes)", async () => {
     const data = join(folder, 'data');
     mkdirSync(data);
-    const code = `import { fileStore } from ${JSON.stringify(await programOf('src/adapters/node/index.ts'))};
-      const store = fileStore(${JSON.stringify(join(data, 'gen.store'))});
-      store[Symbol.for('gen-client.leases')].own();
-      console.log(await store.write('g', (await store.read('g', [])).version, { a: { value: '1', ttlMs: 1e9 } }));`;
     const flags = ['--permission', `--allow-fs-read=${folder}/*`, `--allow-fs-write=${data}/*`];
-    const { stdout } = await run(process.execPath, [...flags, '--input-type=module', '-e', code]);
+    const runScript = await scriptRunner(join(data, 'gen.store'), flags);
+    const { stdout } = await runScript(`
+      store[Symbol.for('gen-client.leases')].own();
+      console.log(await store.write('g', (await store.read('g', [])).version, { a: { value: '1', ttlMs: 1e9 } }));`);
     expect(stdout).toBe('true\n');
     expect(readdirSync(data)).toEqual(['gen.store']);
   });

@@ -27,8 +27,8 @@ function receiver(store: Store) {
 
 /** Runs jobs to their end, with keys of a typical length, and handles each one's event. */
 function busyAccount(store: Store): (count: number) => Promise<void> {
-  const fresh = () => createSandbox({ jobDurationMs: 0, limits: 'off', balanceTokens: 1e9 });
-  let sandbox: Sandbox = fresh();
+  const openSandbox = () => createSandbox({ jobDurationMs: 0, limits: 'off', balanceTokens: 1e9 });
+  let sandbox: Sandbox = openSandbox();
   const client = new GenClient({
     ...{ apiKey: 'sk_test', baseUrl: sandbox.baseUrl, store, account: 'main', rateLimit: 'off' },
     fetch: (input, init) => {
@@ -41,7 +41,7 @@ function busyAccount(store: Store): (count: number) => Promise<void> {
   return async (count) => {
     for (let at = 0; at < count; at++) {
       // Discard the sandbox's own memory.
-      if (at % 50 === 0) sandbox = fresh();
+      if (at % 50 === 0) sandbox = openSandbox();
       const { job } = await client.images.create({ prompt: 'a fox' }, { idempotencyKey: crypto.randomUUID() });
       const done = await client.waitForJob(job.id, { pollIntervalMs: 1 });
       await client.markStored(done);
@@ -71,15 +71,15 @@ test('a handled event uses at most 500 bytes of memory', async () => {
 });
 
 test.skipIf(whyNoRedis())(
-  'three keys use 500 bytes in total in Redis',
+  'a finished job and its event use at most three keys and 500 bytes in Redis',
   async () => {
     const redis = await startRedis();
     try {
-      const make = busyAccount(redisStore(redis.ioredis));
+      const finishJobs = busyAccount(redisStore(redis.ioredis));
       // The first jobs create the per-account entries: prices and limits.
-      await make(20);
+      await finishJobs(20);
       const before = new Set(await redis.ioredis.keys('*'));
-      await make(20);
+      await finishJobs(20);
       const left = (await redis.ioredis.keys('*')).filter((key) => !before.has(key));
       const sizes = await Promise.all(left.map((key) => redis.ioredis.memory('USAGE', key)));
       const bytes = sizes.reduce<number>((sum, size) => sum + (size ?? 0), 0) / 20;

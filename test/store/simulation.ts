@@ -1,4 +1,4 @@
-// A fake service and database on a manual clock, and processes that open it one after the other.
+// A fake service and database on a manual clock, and processes that use them.
 import { type BudgetOptions, type ClientOptions, createBudget, GenClient } from 'gen-client';
 import { clientStore } from '../../src/ledger/client-ledger.js';
 import { CLOCK } from '../../src/runtime/clock.js';
@@ -20,7 +20,7 @@ interface ServiceJob {
 /** How the service handles a create. `lost`: it creates the job, but the response never arrives. */
 export type ServiceReply = 'created' | 'lost' | 'never' | Error | Response;
 
-export function company({ perRequest = false } = {}) {
+export function simulate({ perRequest = false } = {}) {
   const clock = Object.assign(virtualClock(), { perRequest });
   const database = memoryStoreOn(clock);
   const jobs = new Map<string, ServiceJob>();
@@ -31,19 +31,11 @@ export function company({ perRequest = false } = {}) {
     respond: () => 'created',
     outcomes: [],
   };
-  const polledJob = ({ id, status, errorCode, expiresAt }: ServiceJob) => {
-    const file = {
-      providerOutputUrl: `${BASE_URL}/${id}/output`,
-      finalTokenCost: PRICE,
-      providerOutputExpiresAt: expiresAt,
-    };
-    return {
-      id,
-      status,
-      errorCode,
-      ...(status === 'completed' && file),
-      ...(status === 'failed' && { finalTokenCost: 0 }),
-    };
+  const polledJob = ({ expiresAt, ...job }: ServiceJob) => {
+    if (job.status === 'failed') return { ...job, finalTokenCost: 0 };
+    if (job.status !== 'completed') return job;
+    const providerOutputUrl = `${BASE_URL}/${job.id}/output`;
+    return { ...job, providerOutputUrl, finalTokenCost: PRICE, providerOutputExpiresAt: expiresAt };
   };
   const serveUpload = async (url: string, init: RequestInit): Promise<Response> => {
     const id = /upl_\d+/.exec(`${url} ${init.body}`)?.[0] ?? `upl_${uploads.size + 1}`;
@@ -103,8 +95,14 @@ export function company({ perRequest = false } = {}) {
     const client = new GenClient({ ...base, rateLimit: 'off', ...options });
     return { client, budget, store, life, fetch };
   };
+  /** Kills a process, and waits until its lease has expired. */
+  const crash = async ({ life }: Pick<ReturnType<typeof open>, 'life'>) => {
+    await clock.advance(10);
+    life.isDead = true;
+    await clock.advance(31_000);
+  };
   const charged = () => [...jobs.values()].filter(({ status }) => status === 'completed').length * PRICE;
-  return { clock, jobs, posted, uploads, state, open, charged };
+  return { clock, jobs, posted, uploads, state, open, crash, charged };
 }
 
 /** Returns an error response whose Retry-After is an hour. */
