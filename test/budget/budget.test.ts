@@ -90,7 +90,7 @@ describe('a budget', () => {
     }
   });
 
-  test('reserves again if a create settles at a different quote, and learns that quote', async () => {
+  test('counts a create at its actual quote, and learns that quote', async () => {
     let price = 10;
     const run = spender({ maxTokens: 100 }, { prices: () => price });
     await run.client.videos.create(VIDEO);

@@ -30,8 +30,8 @@ describe('two budgets of one call', () => {
   it("let one tenant's create proceed while another tenant waits for a price", async () => {
     const responses: (() => void)[] = [];
     const { clock, open } = simulate();
-    const { client: own, fetch, store } = open();
-    const client = own.withOptions({ budget: undefined });
+    const { client: withBudget, fetch, store } = open();
+    const client = withBudget.withOptions({ budget: undefined });
     const slow = client.withOptions({
       fetch: (url, init) => new Promise((resolve) => responses.push(() => resolve(fetch(url, init)))),
     });

@@ -166,7 +166,7 @@ it('a run of two jobs counts once if it is repeated with its key', async () => {
 it.each([
   ['raised', 20, 60],
   ['lowered', 60, 20],
-])('a budget that is %s while creates wait for it limits each create by its own limit', async (_, before, after) => {
+])('creates that wait while the limit of their budget is %s retain their original limit', async (_, before, after) => {
   const { clock, posted, state, jobs, open, charged } = simulate();
   state.outcomes = Array.from({ length: 20 }, () => ({ status: 'processing' }));
   const limits = { before, after };

@@ -53,12 +53,12 @@ describe('a steady clock', () => {
     const wall = virtualClock();
     const clock = steady(wall);
     const due = clock.now() + 1000;
-    const seen: number[] = [];
-    clock.after(1000, () => seen.push(clock.now()));
+    const firedAt: number[] = [];
+    clock.after(1000, () => firedAt.push(clock.now()));
     await wall.advance(400);
     wall.step(-300);
     await wall.advance(600);
-    expect(seen).toEqual([due]);
+    expect(firedAt).toEqual([due]);
   });
 });
 

@@ -132,19 +132,19 @@ describe.each([
 
   it('reports the reason for a wait once per call', async () => {
     const { clock, acquire } = setup(1, perRequest);
-    const seen: RateLimitWait[] = [];
-    const onWait = (wait: RateLimitWait) => void seen.push(wait);
+    const waits: RateLimitWait[] = [];
+    const onWait = (wait: RateLimitWait) => void waits.push(wait);
     (await acquire(undefined, onWait))();
     void acquire(undefined, onWait);
     void acquire(undefined, onWait);
-    expect(seen.map(({ limit, queued, reason }) => ({ limit, queued, reason }))).toEqual([
+    expect(waits.map(({ limit, queued, reason }) => ({ limit, queued, reason }))).toEqual([
       { limit: LIMIT_NAME, queued: 1, reason: 'limit' },
       { limit: LIMIT_NAME, queued: 2, reason: 'limit' },
     ]);
-    expect(seen[0]?.waitMs).toBeCloseTo(1001.5);
-    expect(seen[1]?.waitMs).toBeGreaterThan(2000);
+    expect(waits[0]?.waitMs).toBeCloseTo(1001.5);
+    expect(waits[1]?.waitMs).toBeGreaterThan(2000);
     await clock.advance(5000);
-    expect(seen).toHaveLength(2);
+    expect(waits).toHaveLength(2);
   });
 
   it("reports the next free slot to a call that doesn't queue, and never lets it overtake others", async () => {

@@ -35,8 +35,8 @@ describe('a derived key', () => {
     ['order:r', ['order:r']],
     ['order:r1x', ['order:r1x']],
     [':r1', [':r1']],
-  ])('%j can be derived from %j', (given, origins) => {
-    expect(originsOf(given)).toEqual(origins);
+  ])('%j can be derived from %j', (derived, origins) => {
+    expect(originsOf(derived)).toEqual(origins);
   });
 });
 

@@ -132,12 +132,12 @@ describe('a stored limit', () => {
         updateSlots(state, turn(who, { asks: requested, updates, isUrgent }), { ...LIMIT, limit }, nowMs);
         const stored = encodeRateLimit(state);
         if (stored === null) continue;
-        const read = decodeRateLimit(stored.value);
-        if (read === undefined) throw new TypeError('the stored limit is invalid');
-        expect(encodeRateLimit(read)).toEqual(stored);
-        const own = structuredClone(state);
+        const decoded = decodeRateLimit(stored.value);
+        if (decoded === undefined) throw new TypeError('the stored limit is invalid');
+        expect(encodeRateLimit(decoded)).toEqual(stored);
+        const copy = structuredClone(state);
         for (const later of [nowMs, nowMs + 5_000, nowMs + 40_000]) {
-          expect(lookAt(read, { ...LIMIT, limit }, later, 2)).toEqual(lookAt(own, { ...LIMIT, limit }, later, 2));
+          expect(lookAt(decoded, { ...LIMIT, limit }, later, 2)).toEqual(lookAt(copy, { ...LIMIT, limit }, later, 2));
         }
       }
     });

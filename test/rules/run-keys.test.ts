@@ -64,7 +64,7 @@ describe('the keys of a run', () => {
       ['k', 'k', 'k:w1', 'k:r2', 'k:r2', 'k:r2:w1'],
     ],
     [
-      'its own one first after a rejected create restarts',
+      'the original one first after a rejected create restarts',
       {},
       [rejected, rejected, rejected, rejected, rejected],
       ['k', 'k', 'k:w1', 'k', 'k:w2'],

@@ -77,8 +77,8 @@ describe('a finished job', () => {
     before.put(id, { ...completed, retainUntilMs: 5_000 });
     const later = openTransaction(5_000, before);
     later.put(other, ENTRY);
-    const { [`create/${id}`]: left, 'job/job_1': job } = later.changes();
-    expect([left, job]).toEqual([{ value: '{"usedKey":{"jobId":"job_1"}}', ttlMs: 7 * 86_400_000 }, null]);
+    const { [`create/${id}`]: create, 'job/job_1': job } = later.changes();
+    expect([create, job]).toEqual([{ value: '{"usedKey":{"jobId":"job_1"}}', ttlMs: 7 * 86_400_000 }, null]);
   });
 
   it('retains its entry until its file expires, even if a later report postpones that', () => {

@@ -108,8 +108,8 @@ describe('a poll', () => {
     [job('IMAGE'), { firstMs: 2_000, intervalMs: 2_500, typicalMs: 10_000 }],
     [job(undefined, 'svc-image-fast'), { firstMs: 2_000, intervalMs: 2_500, typicalMs: 10_000 }],
     [job('character'), { firstMs: 2_000, intervalMs: 2_500, typicalMs: 10_000 }],
-  ])('%j is polled with the schedule %j', (given, rhythm) => {
-    expect(rhythmOf(given)).toEqual(rhythm);
+  ])('%j is polled with the schedule %j', (polled, rhythm) => {
+    expect(rhythmOf(polled)).toEqual(rhythm);
   });
 
   it.each([
