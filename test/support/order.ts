@@ -7,16 +7,17 @@ const SLOW = [
   ...['durable/workflow/workflow', 'worlds/worlds', 'bullmq/crashes', 'package-consumer', 'package-entry-types'],
   ...['site/layout', 'durable/dbos/dbos', 'storage/r2', 'storage/campaign', 'webhooks/receivers', 'page/users'],
   ...['durable/cloudflare/cloudflare', 'documented-code', 'transport/campaign'],
+  ...['store/file-store', 'budget/outages', 'shared/stores', 'cli/batch-money'],
   ...['regular-expressions', 'sandbox-server/page', 'durable/restate/restate', 'examples'],
 ];
 
 /** Vitest's order with the slow files first. Vitest knows durations only on machines that have run the tests before. */
 export class SlowFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const place = ({ moduleId }: TestSpecification) => {
-      const at = SLOW.findIndex((name) => moduleId.endsWith(`/test/${name}.test.ts`));
-      return at === -1 ? SLOW.length : at;
+    const rankOf = ({ moduleId }: TestSpecification) => {
+      const index = SLOW.findIndex((name) => moduleId.endsWith(`/test/${name}.test.ts`));
+      return index === -1 ? SLOW.length : index;
     };
-    return (await super.sort(files)).sort((one, other) => place(one) - place(other));
+    return (await super.sort(files)).sort((one, other) => rankOf(one) - rankOf(other));
   }
 }
