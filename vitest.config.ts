@@ -1,10 +1,10 @@
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
-import { ClaimsShown } from './test/support/claims-shown.js';
-import { LeftOut } from './test/support/left-out.js';
+import { ClaimReporter } from './test/support/claim-reporter.js';
 import { SlowFirst } from './test/support/order.js';
 import { PATIENCE_MS } from './test/support/patience.js';
+import { SkipReporter } from './test/support/skip-reporter.js';
 
 const heavy = (path: string) => fileURLToPath(new URL(`./test/storage/node_modules/${path}`, import.meta.url));
 const app = (path: string) => fileURLToPath(new URL(`./test/apps/node_modules/${path}`, import.meta.url));
@@ -12,8 +12,8 @@ const source = (path: string) => fileURLToPath(new URL(`./src/${path}`, import.m
 
 /** tRPC, MCP, and model providers are installed in `test/apps` only. In CI they must be there. */
 const hasApps = process.env.CI !== undefined || existsSync(new URL('./test/apps/node_modules/', import.meta.url));
-const leftOut = hasApps ? [] : ['jsdom', 'rpc', 'tool-bodies'].map((name) => `test/apps/${name}.test.ts`);
-if (!hasApps) console.warn(`left out: ${leftOut.join(', ')} (npm ci --prefix test/apps)`);
+const skipped = hasApps ? [] : ['jsdom', 'rpc', 'tool-bodies'].map((name) => `test/apps/${name}.test.ts`);
+if (!hasApps) console.warn(`skipped: ${skipped.join(', ')} (npm ci --prefix test/apps)`);
 
 /** The oldest BullMQ of the peer range, which has a folder of its own. In CI it must be there. */
 const oldestBull = fileURLToPath(
@@ -31,7 +31,7 @@ const onOldestBull = {
  */
 const alone = ['test/{documented-code,apps/ai-tools,events/job-events,events/memory}.test.ts'];
 const realAlone = ['test/{cloudflare/gen-account,readme/stores-and-engines,store/finished-job}.test.ts'];
-const exclude = ['test/runtimes/**', '**/node_modules/**', ...leftOut];
+const exclude = ['test/runtimes/**', '**/node_modules/**', ...skipped];
 
 /** They need the built package, a server, a browser, or an engine, or are part of `npm run check`: `npm run test:real`. */
 const real = [
@@ -75,7 +75,7 @@ export default defineConfig({
       ...(process.env.CI !== undefined || existsSync(oldestBull) ? [onOldestBull] : []),
     ],
     sequence: { sequencer: SlowFirst },
-    reporters: ['default', new LeftOut(), new ClaimsShown()],
+    reporters: ['default', new SkipReporter(), new ClaimReporter()],
     // Many tests wait for a process, a server or an engine: more of them than cores are run side by side.
     maxWorkers: 4,
     // Concurrent tests wait in real time.

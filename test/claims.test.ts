@@ -6,7 +6,7 @@ import { expect, test } from 'vitest';
 import { CAMPAIGNS } from '../scripts/campaigns.js';
 import { CLAIMS, type Claim, hasTitle } from './claims.js';
 import { ROOT } from './support/build.js';
-import { notShown } from './support/claims-shown.js';
+import { unprovenClaims } from './support/claim-reporter.js';
 import { manifest } from './support/consumer.js';
 import { nodesOf } from './support/sources.js';
 
@@ -25,13 +25,13 @@ function titlesOf(file: string): string[] {
   });
 }
 
-test.each(claims)('%s (%s) is on the page, and has a test', (sentence, page, [, shownBy, title = '']) => {
+test.each(claims)('%s (%s) is on the page, and has a test', (sentence, page, [, provenBy, title = '']) => {
   expect(textOf(page).replace(/\s+/g, ' ').includes(sentence), `${page} contains the sentence`).toBe(true);
-  const [, script, campaign] = /^npm run ([\w:]+)(?: -- (\w+))?$/.exec(shownBy) ?? [];
+  const [, script, campaign] = /^npm run ([\w:]+)(?: -- (\w+))?$/.exec(provenBy) ?? [];
   if (campaign !== undefined) return expect(CAMPAIGNS).toHaveProperty([campaign]);
   if (script !== undefined) return expect(manifest().scripts).toHaveProperty([script]);
-  const found = titlesOf(shownBy).some((one) => hasTitle(title, one));
-  expect(found, `${shownBy} has the test "${title}"`).toBe(true);
+  const found = titlesOf(provenBy).some((one) => hasTitle(title, one));
+  expect(found, `${provenBy} has the test "${title}"`).toBe(true);
 });
 
 test("a run lists the claims whose test didn't pass, among the files that ran", () => {
@@ -41,10 +41,10 @@ test("a run lists the claims whose test didn't pass, among the files that ran", 
   ];
   const run = (name: string, state: string) => {
     const allTests = () => [{ name, result: () => ({ state }) }];
-    return notShown(claims, [{ moduleId: join(ROOT, 'test/one.test.ts'), children: { allTests } }]);
+    return unprovenClaims(claims, [{ moduleId: join(ROOT, 'test/one.test.ts'), children: { allTests } }]);
   };
   expect(run('works on Node', 'passed')).toEqual([]);
-  expect(run('works on Node', 'skipped')).toEqual(['"It works." is not shown: test/one.test.ts: works on %s']);
+  expect(run('works on Node', 'skipped')).toEqual(['"It works." is not proven: test/one.test.ts: works on %s']);
   expect(run('works', 'passed')).toHaveLength(1);
 });
 

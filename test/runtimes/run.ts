@@ -54,7 +54,7 @@ async function report(suite: Suite): Promise<void> {
   if (error !== undefined) {
     failed += 1;
     console.log(`✗ ${suite.name} (${seconds} s)\n${error.replace(/^/gm, '    ')}`);
-  } else if (suite.missing !== undefined) console.log(`- ${suite.name} left out: ${suite.missing}`);
+  } else if (suite.missing !== undefined) console.log(`- ${suite.name} skipped: ${suite.missing}`);
   else {
     passed += 1;
     console.log(`✓ ${suite.name} (${seconds} s)`);

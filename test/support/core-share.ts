@@ -9,7 +9,7 @@ const MIN_SHARE = 0.5;
 export function isTooSlow(forWhat: string): boolean {
   const share = coreShare();
   if (share >= MIN_SHARE) return false;
-  console.warn(`left out: ${forWhat}, with ${Math.round(share * 100)} % of a core`);
+  console.warn(`skipped: ${forWhat}, with ${Math.round(share * 100)} % of a core`);
   return true;
 }
 

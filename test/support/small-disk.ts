@@ -18,7 +18,7 @@ const CHUNK = Buffer.alloc(64 * 1024, 1);
 export function mountSmallDisk(folder: string, bytes: number): SmallDisk | undefined {
   const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', `size=${bytes}`, 'gen-client-test', folder]);
   if (mounted.status !== 0) {
-    console.warn('left out: tests with a full disk (this process may not mount one)');
+    console.warn('skipped: tests with a full disk (this process may not mount one)');
     return undefined;
   }
   const filler = join(folder, FILLER);

@@ -7,10 +7,10 @@ interface RunFile {
 }
 
 /** Matches the message for missing software: `skipped: redis-server is not installed (apt-get …)`. */
-const REASON = /^(?:skipped|left out): ([^(\n]+)/gim;
+const REASON = /^skipped: ([^(\n]+)/gim;
 
 /** Prints the number of tests skipped for missing software, by reason. */
-export class LeftOut implements Reporter {
+export class SkipReporter implements Reporter {
   readonly #reasons = new Map<string, Set<string>>();
 
   onUserConsoleLog({ content, taskId = '' }: { readonly content: string; readonly taskId?: string }): void {
@@ -33,6 +33,6 @@ export class LeftOut implements Reporter {
     if (counts.size === 0) return;
     const rows = [...counts].sort(([, one], [, other]) => other - one);
     const total = rows.reduce((sum, [, count]) => sum + count, 0);
-    console.log(`Left out: ${total} tests.\n${rows.map(([reason, count]) => `  ${count}: ${reason}`).join('\n')}`);
+    console.log(`Skipped: ${total} tests.\n${rows.map(([reason, count]) => `  ${count}: ${reason}`).join('\n')}`);
   }
 }

@@ -10,26 +10,26 @@ interface RunFile {
 }
 
 /** Returns the claims whose test didn't pass although its file ran. */
-export function notShown(claims: readonly Claim[], files: readonly RunFile[]): string[] {
-  return claims.flatMap(([sentence, shownBy, title = '']) => {
-    const file = files.find(({ moduleId }) => relative(ROOT, moduleId).replaceAll('\\', '/') === shownBy);
+export function unprovenClaims(claims: readonly Claim[], files: readonly RunFile[]): string[] {
+  return claims.flatMap(([sentence, provenBy, title = '']) => {
+    const file = files.find(({ moduleId }) => relative(ROOT, moduleId).replaceAll('\\', '/') === provenBy);
     if (file === undefined) return [];
     const own = [...file.children.allTests()].filter(({ name }) => hasTitle(title, name));
-    const isShown = own.some((test) => test.result().state === 'passed');
-    return isShown ? [] : [`"${sentence}" is not shown: ${shownBy}: ${title}`];
+    const isProven = own.some((test) => test.result().state === 'passed');
+    return isProven ? [] : [`"${sentence}" is not proven: ${provenBy}: ${title}`];
   });
 }
 
 /** Fails a CI run in which a claim's test was skipped. Elsewhere, the machine may lack what the test needs. */
-export class ClaimsShown implements Reporter {
-  #isWhole = false;
+export class ClaimReporter implements Reporter {
+  #isFullRun = false;
 
   onInit({ config }: Vitest): void {
-    this.#isWhole = config.testNamePattern === undefined && process.env.CI !== undefined;
+    this.#isFullRun = config.testNamePattern === undefined && process.env.CI !== undefined;
   }
 
   onTestRunEnd(files: readonly RunFile[]): void {
-    const missing = this.#isWhole ? notShown(Object.values(CLAIMS).flat(), files) : [];
+    const missing = this.#isFullRun ? unprovenClaims(Object.values(CLAIMS).flat(), files) : [];
     if (missing.length === 0) return;
     console.error(missing.join('\n'));
     process.exitCode = 1;

@@ -1,9 +1,9 @@
 import { expect, test, vi } from 'vitest';
-import { LeftOut } from './support/left-out.js';
+import { SkipReporter } from './support/skip-reporter.js';
 
 test('a run ends with the number of skipped tests by reason', () => {
   const actual = vi.spyOn(console, 'log').mockImplementation(() => {});
-  const reporter = new LeftOut();
+  const reporter = new SkipReporter();
   const file = (id: string, skipped: number) => ({ id, children: { allTests: () => new Array(skipped).fill(id) } });
   reporter.onUserConsoleLog({
     taskId: 'a',
@@ -13,7 +13,7 @@ test('a run ends with the number of skipped tests by reason', () => {
   reporter.onUserConsoleLog({ taskId: 'c', content: 'skipped: chromium is not installed (apt-get)\n' });
   reporter.onTestRunEnd([file('a', 2), file('b', 3), file('c', 1), file('d', 9)]);
   expect(actual.mock.calls.flat().join('\n')).toBe(
-    'Left out: 6 tests.\n  5: redis-server is not installed\n  1: chromium is not installed',
+    'Skipped: 6 tests.\n  5: redis-server is not installed\n  1: chromium is not installed',
   );
   actual.mockRestore();
 });
