@@ -61,7 +61,7 @@ export function stubbedTransport(fetch: ClientOptions['fetch'], options: ClientO
 }
 
 /** Reads a request for assertions. */
-export async function seenOf(request: Request): Promise<Seen> {
+async function seenOf(request: Request): Promise<Seen> {
   const { method, url, headers } = request;
   return { method, url, headers: Object.fromEntries(headers), body: await request.clone().text() };
 }
