@@ -1,4 +1,4 @@
-import { rhythmOf } from '../../src/rules/read-order.js';
+import { timingOf } from '../../src/rules/polling.js';
 import { type Figures, figures, type Load } from './measure.js';
 import { type SimulatedJob, simulatedService } from './simulation.js';
 
@@ -14,7 +14,7 @@ export async function roundRobin(count: number, load: Omit<Load, 'webhooks' | 'b
   const pause = (ms: number) => new Promise<void>((resolve) => void clock.after(ms, resolve));
   let left = count;
   const enqueue = (job: SimulatedJob) => {
-    const { firstMs } = rhythmOf(service.record(job));
+    const { firstMs } = timingOf(service.record(job));
     queue.push({ job, dueMs: clock.now() + firstMs });
   };
   const poll = async (job: SimulatedJob) => {
@@ -24,7 +24,7 @@ export async function roundRobin(count: number, load: Omit<Load, 'webhooks' | 'b
       left--;
       return;
     }
-    const { intervalMs } = rhythmOf(service.record(job));
+    const { intervalMs } = timingOf(service.record(job));
     queue.push({ job, dueMs: clock.now() + intervalMs * (1 + random() / 5) });
   };
   for (const job of service.jobs) clock.after(job.startMs - clock.now(), () => enqueue(job));

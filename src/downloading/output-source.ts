@@ -1,5 +1,5 @@
 import { APIError, DownloadError, GenError } from '../errors/index.js';
-import { fileRefusal, mayComeLater } from '../rules/files.js';
+import { fileErrorKind, mayAppearLater } from '../rules/files.js';
 import { callerContext, callObserver } from '../runtime/callbacks.js';
 import { type Clock, clockOf } from '../runtime/clock.js';
 import { isFields } from '../schemas/envelope.js';
@@ -94,7 +94,7 @@ export class JobFile<Progress = never> {
 
   async #explain(cause: unknown): Promise<unknown> {
     const { jobId, clock, signal } = this;
-    const kind = fileRefusal(cause);
+    const kind = fileErrorKind(cause);
     if (kind === undefined || !APIError.isInstance(cause)) return cause;
     const { providerOutputExpiresAt: expiresAt, status } = {
       ...(await Promise.resolve(this.#jobs.get(jobId, { signal })).catch(() => undefined)),
@@ -107,7 +107,7 @@ export class JobFile<Progress = never> {
       return new DownloadError(message, { jobId, code: 'output_expired', expiredAt: at, cause });
     }
     // The job is paid. A later request can succeed, but a new job would be charged again.
-    if (status === 'completed' && mayComeLater(cause)) return Object.assign(cause, { recovery: 'retry_later' });
+    if (status === 'completed' && mayAppearLater(cause)) return Object.assign(cause, { recovery: 'retry_later' });
     if (status === undefined || status === 'completed') return cause;
     const isRunning = !['failed', 'canceled', 'blocked'].includes(status);
     const advice = isRunning ? ' Wait for it with waitForJob first.' : '';

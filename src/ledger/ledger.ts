@@ -114,12 +114,13 @@ export class Ledger {
 
   /** Reserves a create's price. Queues behind creates that wait for the same budgets, until an abort. */
   async reserve(request: ReserveRequest, call: QueuedCall): Promise<ReserveResult> {
-    const { id, entry, isAgain } = request;
+    const { id, entry, mayBeUsed } = request;
     const { signal } = call;
     const keys = keysOf(id, entry);
     if (entry.budgets.length === 0) return this.transact((tx) => reserveCreate(tx, request), { keys, signal });
     // Bypass the queue, because creates in it may wait for tokens that this one releases.
-    const known = isAgain && (await this.transact((tx) => reuseCreate(tx, request), { keys: [createKey(id)], signal }));
+    const known =
+      mayBeUsed && (await this.transact((tx) => reuseCreate(tx, request), { keys: [createKey(id)], signal }));
     return known || this.#reservations.add({ ...request, keys, budgets: entry.budgets }, call);
   }
 

@@ -61,7 +61,7 @@ export function createRoomQueue<Request extends RoomRequest, Result extends Room
     }
     likely = settled.size > 0 ? MAX_PER_TURN : 1;
     const pauseMs = isShared || clock.perRequest ? POLL_MS : Number.POSITIVE_INFINITY;
-    return { grants: settled, waitMsOf: () => 0, restMs: settled.size > 0 ? 0 : pauseMs };
+    return { grants: settled, waitMsOf: () => 0, nextTurnMs: settled.size > 0 ? 0 : pauseMs };
   };
   const newQueue = () =>
     new CallQueue<Request, Settled<Result>>({
@@ -79,7 +79,7 @@ export function createRoomQueue<Request extends RoomRequest, Result extends Room
       const own = clock.perRequest ? newQueue() : queue;
       const added = own.acquire(request, call);
       // It may use a different budget than the requests ahead of it.
-      own.serveSoon();
+      own.planTurn();
       const outcome = await added;
       if ('error' in outcome) throw outcome.error;
       return outcome.result;
@@ -95,13 +95,13 @@ function resultsOf<Request extends RoomRequest, Result extends RoomResult>(
   waiting: readonly Request[],
   decide: (request: Request) => Result,
 ): Map<Request, Result> {
-  const taken = new Set<string>();
+  const blocked = new Set<string>();
   const results = new Map<Request, Result>();
   for (const it of waiting) {
     if (results.size >= MAX_PER_TURN) break;
-    if (it.budgets.some((budget) => taken.has(budgetName(budget)))) continue;
+    if (it.budgets.some((budget) => blocked.has(budgetName(budget)))) continue;
     const result = decide(it);
-    if (result.outcome === 'busy' && result.budget) taken.add(budgetName(result.budget));
+    if (result.outcome === 'busy' && result.budget) blocked.add(budgetName(result.budget));
     results.set(it, result);
   }
   return results;

@@ -17,7 +17,7 @@ const RETRY_MS = 50;
 const BRIEFLY_MS = 2_000;
 /** How long a caller waits for a failed write. The write itself is retried, after these pauses, until it succeeds. */
 const RECORD_MS = 60_000;
-const RECORD_PAUSE = { firstMs: 250, mostMs: 8_000 } as const;
+const RECORD_PAUSE = { firstMs: 250, maxMs: 8_000 } as const;
 /** Maximum pending writes with a name. Beyond it, the oldest fail. */
 const MAX_NAMED = 10_000;
 
@@ -111,7 +111,7 @@ export class LedgerSteps {
       this.#pendingSince ??= systemClock.now();
       if (this.#clock.perRequest) {
         // On Workers, a call can't wait for another request's promise.
-        if (untilMs !== undefined) this.#failedWrites = [...this.#failedWrites.filter(isOtherThan(pending)), pending];
+        if (untilMs !== undefined) this.#failedWrites = [...this.#failedWrites.filter(hasOtherName(pending)), pending];
         void this.#step([pending]);
         return;
       }
@@ -148,14 +148,14 @@ export class LedgerSteps {
       for (const { name } of all) this.#named.delete(name);
       for (const it of pending) it.settle();
     } catch (error) {
-      this.#failed(pending, error);
+      this.#onFailure(pending, error);
     }
   }
 
   /** Rejects reads. Retries writes with the next step, or after a pause. */
-  #failed(pending: readonly Pending[], error: unknown): void {
+  #onFailure(pending: readonly Pending[], error: unknown): void {
     const nowMs = this.#clock.now();
-    const isRetried = (it: Pending) => it.untilMs !== undefined && this.#failedWrites.every(isOtherThan(it));
+    const isRetried = (it: Pending) => it.untilMs !== undefined && this.#failedWrites.every(hasOtherName(it));
     const writes = isSetupError(error) ? [] : pending.filter(isRetried);
     for (const it of pending) if (!writes.includes(it) || (it.untilMs ?? 0) <= nowMs) it.fail(error);
     for (const it of pending) if (!writes.includes(it)) this.#named.delete(it.name);
@@ -169,13 +169,13 @@ export class LedgerSteps {
     const pauseMs = backoff(RECORD_PAUSE, this.#failures);
     const idle = { isIdle: true };
     if (this.#clock.perRequest) return void this.#clock.after(pauseMs, () => this.#writeAgain(writes), idle);
-    const again = () => {
+    const retry = () => {
       this.#retry = undefined;
       // Put failed writes first to retain the order, because a job's end has no effect before its create is recorded.
       this.#queue.unshift(...this.#failedWrites.splice(0));
       void this.#run();
     };
-    this.#retry ??= this.#clock.after(pauseMs, again, idle);
+    this.#retry ??= this.#clock.after(pauseMs, retry, idle);
   }
 
   #failExcess(error: unknown): void {
@@ -229,7 +229,7 @@ export class LedgerSteps {
 }
 
 /** Returns a function that returns false for another write with the same name. */
-function isOtherThan(write: Pending): (other: Pending) => boolean {
+function hasOtherName(write: Pending): (other: Pending) => boolean {
   return (other) => other === write || other.name === undefined || other.name !== write.name;
 }
 

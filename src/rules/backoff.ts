@@ -2,10 +2,10 @@ export interface Backoff {
   /** Milliseconds after the first failure. */
   readonly firstMs: number;
   /** Maximum pause, in milliseconds. */
-  readonly mostMs: number;
+  readonly maxMs: number;
 }
 
-export const FILE_BACKOFF: Backoff = { firstMs: 250, mostMs: 8_000 };
+export const FILE_BACKOFF: Backoff = { firstMs: 250, maxMs: 8_000 };
 
 /** Any more doublings exceed every maximum. */
 const MAX_DOUBLINGS = 30;
@@ -14,9 +14,9 @@ const MAX_DOUBLINGS = 30;
  * Returns the pause in milliseconds after `failures` (at least 1) consecutive failures. Doubles with each, up to the
  * maximum.
  */
-export function backoff({ firstMs, mostMs }: Backoff, failures: number): number {
+export function backoff({ firstMs, maxMs }: Backoff, failures: number): number {
   const doublings = Math.min(Math.max(failures - 1, 0), MAX_DOUBLINGS);
-  return Math.min(firstMs * 2 ** doublings, mostMs);
+  return Math.min(firstMs * 2 ** doublings, maxMs);
 }
 
 /** Returns a random pause between 50% and 100% of `ms`, so that clients that failed together don't retry together. */

@@ -37,10 +37,10 @@ export function provesUnsent(failure: unknown, depth = 0): boolean {
 
 function failedBeforeSending(error: Error & { readonly code?: unknown; readonly syscall?: unknown }): boolean {
   const { code, syscall, message } = error;
-  if (syscall !== undefined) return BEFORE_A_CONNECTION.includes(syscall) || isKnown(String(code));
-  return isKnown(String(code)) || NEVER_SENT_MESSAGE.test(message);
+  if (syscall !== undefined) return BEFORE_A_CONNECTION.includes(syscall) || isUnsentCode(String(code));
+  return isUnsentCode(String(code)) || NEVER_SENT_MESSAGE.test(message);
 }
 
-function isKnown(code: string): boolean {
+function isUnsentCode(code: string): boolean {
   return NEVER_CONNECTED.test(code) || NO_TLS_SESSION.test(code);
 }

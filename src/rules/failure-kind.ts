@@ -112,7 +112,7 @@ export function failureKindOf(error: unknown): FailureKind | undefined {
   if (!GenError.isInstance(error)) return undefined;
   if (isPage(error)) return 'lost';
   if (!APIError.isInstance(error)) {
-    if (hasNoAnswer(error) && 'attempts' in error && error.attempts === 0)
+    if (hasNoResponse(error) && 'attempts' in error && error.attempts === 0)
       return mayHaveArrived(error) ? 'lost' : 'unsent';
     if (ResponseError.isInstance(error) || TimeoutError.isInstance(error)) return 'lost';
     if (ConnectionError.isInstance(error)) {
@@ -171,13 +171,13 @@ export function isUnknownUpload(error: unknown): boolean {
 export function callFailure(error: unknown): CallFailure | undefined {
   const kind = failureKindOf(error);
   if (kind === undefined || !GenError.isInstance(error)) return undefined;
-  return { kind, ...details(error), ...(kind === 'refused' && isBeforeTheKey(error) && { keyIsUnused: true }) };
+  return { kind, ...failureDetails(error), ...(kind === 'refused' && isBeforeTheKey(error) && { keyIsUnused: true }) };
 }
 
 /** Returns a run's failed poll as plain data. Its kind is `refused` if polling again can't help. */
 export function pollFailure(error: unknown): CallFailure | undefined {
   if (!GenError.isInstance(error)) return undefined;
-  return { kind: pollFailureKind(error), ...details(error), ...(isStrayPage(error) && { isStrayPage: true }) };
+  return { kind: pollFailureKind(error), ...failureDetails(error), ...(isStrayPage(error) && { isStrayPage: true }) };
 }
 
 function pollFailureKind(error: GenError): FailureKind {
@@ -195,7 +195,7 @@ export function endsWait(error: unknown, pagesInRow = 1): boolean {
   if (isPage(error)) return isStrayPage(error) && pagesInRow >= MAX_PAGES;
   if (APIError.isInstance(error)) return ENDS_A_WAIT.includes(documentedStatus(error));
   // Otherwise, the client can't make the call, for example without an API key, or with an invalid ID.
-  return !hasNoAnswer(error);
+  return !hasNoResponse(error);
 }
 
 /** Returns true for a page that isn't explained by an outage or a rate limit, and so may mean a wrong address. */
@@ -211,7 +211,7 @@ export function isUnknownJob(error: unknown): boolean {
 
 /** Returns true if the attempt can be retried. For a 429, see {@link isRateLimited}. */
 export function isTransient(error: unknown): boolean {
-  if (!APIError.isInstance(error)) return hasNoAnswer(error);
+  if (!APIError.isInstance(error)) return hasNoResponse(error);
   if (isPage(error)) return !isRateLimited(error);
   if (error.code === 'dispatch_disabled' && error.retryAfterMs === undefined) return false;
   return isTransientStatus(documentedStatus(error));
@@ -232,15 +232,15 @@ export function isUncounted(status: number): boolean {
 }
 
 /** Returns the error class and the default recovery for a status. */
-export function refusalKind(status: number): readonly [typeof APIError, Recovery] {
+export function errorTypeOf(status: number): readonly [typeof APIError, Recovery] {
   const known = BY_STATUS[status];
   if (known !== undefined) return known;
   if (status >= 500) return [ServerError, 'retry'];
   return [APIError, status >= 300 ? 'change_request' : 'none'];
 }
 
-/** Like {@link refusalKind}, for object storage. It never checks the API key. */
-export function storageRefusalKind(status: number): readonly [typeof APIError, Recovery] {
+/** Like {@link errorTypeOf}, for object storage. It never checks the API key. */
+export function storageErrorTypeOf(status: number): readonly [typeof APIError, Recovery] {
   return [status >= 500 ? ServerError : APIError, 'retry'];
 }
 
@@ -278,12 +278,12 @@ export function errorFromJson({ name, message, cause, ...fields }: GenErrorJson)
   return Object.assign(error, { name, ...fields });
 }
 
-function details(error: GenError): Omit<CallFailure, 'kind'> {
+function failureDetails(error: GenError): Omit<CallFailure, 'kind'> {
   const asked = APIError.isInstance(error) ? error.retryAfterMs : undefined;
   return { retryAfterMs: asked !== undefined && asked > 0 ? asked : null, error: errorJson(error) };
 }
 
-function hasNoAnswer(error: unknown): boolean {
+function hasNoResponse(error: unknown): boolean {
   return [ConnectionError, TimeoutError, ResponseError].some((kind) => kind.isInstance(error));
 }
 

@@ -52,7 +52,7 @@ const nameOf = (call: FieldsCall) => (call === 'registration' ? 'characters.regi
  * Names that other calls and other services (fal, replicate, runway, luma, openai) use for a field, with the intended
  * fields or some advice. The first intended field that the call has is suggested.
  */
-const MEANT: readonly (readonly [meant: readonly string[], ...names: string[]])[] = [
+const INTENDED_FIELDS: readonly (readonly [meant: readonly string[], ...names: string[]])[] = [
   [['prompt'], 'text', 'prompt_text'],
   [['Pass its fields directly, without input.'], 'input'],
   [['model'], 'model_id', 'model_name', 'version'],
@@ -128,7 +128,7 @@ const isOption = (name: string) => `"${name}" is an option: pass it as the secon
 
 function problemOfName(name: string, call: FieldsCall, documented: readonly string[]): string {
   if (OPTION_NAMES.includes(name)) return `${isOption(name)}.`;
-  const [meanings = []] = MEANT.find(([, ...names]) => sameName(name, names) !== undefined) ?? [];
+  const [meanings = []] = INTENDED_FIELDS.find(([, ...names]) => sameName(name, names) !== undefined) ?? [];
   const advice = meanings.find((text) => text.includes(' '));
   const meant = sameName(name, documented) ?? meanings.find((text) => documented.includes(text));
   const calls = Object.keys(DOCUMENTED_FIELDS) as FieldsCall[];
@@ -157,7 +157,7 @@ const URL_FIELD = /_urls?$|Urls$|^(url|video|reference_(images|videos|audios))$/
 const ITEM_LISTS: readonly string[] = ['references', 'content'];
 const ITEM_FIELDS: readonly string[] = ['type', 'text', 'role', 'url', 'image_url', 'video_url', 'audio_url'];
 /** A path or a URL instead of an upload ID. */
-const PLACE = /^(https?|data|file|blob):|^\.{0,2}[\\/]|^[a-z]:\\/i;
+const PATH_OR_URL = /^(https?|data|file|blob):|^\.{0,2}[\\/]|^[a-z]:\\/i;
 
 export function isUploadField(field: string): boolean {
   return UPLOAD_FIELD.test(field);
@@ -220,7 +220,7 @@ const problemOfUpload: ProblemOf = (value, field) => {
     if (value.trim() === '') return 'is empty. Pass an upload ID or a file, or leave the field out';
     if (/^https?:/i.test(value)) return `accepts an upload ID or a file, not a URL. Pass it as ${urlFieldFor(field)}`;
     if (/^data:/i.test(value)) return 'accepts an upload ID or a file, not a data URI. Pass a Buffer or a Blob';
-    const isFileName = PLACE.test(value) || mediaTypeOfName(value) !== undefined;
+    const isFileName = PATH_OR_URL.test(value) || mediaTypeOfName(value) !== undefined;
     return isFileName ? 'accepts an upload ID or a file, not a file name. Pass fromPath(path) or a Blob' : undefined;
   }
   if (isPromise(value)) return 'is a promise. Await the upload, and pass its upload_id';

@@ -3,7 +3,7 @@ import { APIError } from '../errors/index.js';
 import type { Job } from '../schemas/job.js';
 
 /** Statuses that may mean an expired link, or a job without a file. */
-const FILE_REFUSALS: readonly number[] = [400, 401, 403, 404, 409, 425];
+const FILE_ERRORS: readonly number[] = [400, 401, 403, 404, 409, 425];
 
 export function isPart(status: number): boolean {
   return status === 206;
@@ -15,7 +15,7 @@ export function isUnsatisfiable(status: number): boolean {
 }
 
 /** Statuses that may mean that the service is still publishing the file. */
-const NOT_YET: readonly number[] = [400, 404, 409, 425];
+const UNPUBLISHED: readonly number[] = [400, 404, 409, 425];
 /** Milliseconds after `completedAt` in which a job's file may still be missing. */
 const PUBLISHING_MS = 30_000;
 
@@ -28,8 +28,8 @@ export function publishingMs(job: Partial<Job>, now: number): number {
 }
 
 /** Returns true if a completed job's file may appear later. The job is paid, so it must not be created again. */
-export function mayComeLater(error: unknown): boolean {
-  return APIError.isInstance(error) && NOT_YET.includes(error.status);
+export function mayAppearLater(error: unknown): boolean {
+  return APIError.isInstance(error) && UNPUBLISHED.includes(error.status);
 }
 
 /**
@@ -44,11 +44,11 @@ export function needsNewUpload(error: unknown): boolean {
 /**
  * Returns `gone` if the link has expired, `askJob` if the job's status may explain the rejection, otherwise undefined.
  */
-export function fileRefusal(error: unknown): 'gone' | 'askJob' | undefined {
+export function fileErrorKind(error: unknown): 'gone' | 'askJob' | undefined {
   if (!APIError.isInstance(error) || error.code === 'invalid_api_key' || error.code === 'scope_missing')
     return undefined;
   if (error.status === 410) return 'gone';
-  return FILE_REFUSALS.includes(error.status) ? 'askJob' : undefined;
+  return FILE_ERRORS.includes(error.status) ? 'askJob' : undefined;
 }
 
 export function isMissing(status: number): boolean {

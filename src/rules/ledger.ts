@@ -32,7 +32,7 @@ export interface ReserveRequest {
   /** For each budget, true if it rejects creates with an unknown price. */
   readonly rejectsUnknown: readonly boolean[];
   /** If true, the key may have been used before. */
-  readonly isAgain: boolean;
+  readonly mayBeUsed: boolean;
 }
 
 export type ReserveResult =
@@ -199,8 +199,8 @@ export interface AcceptedResponse {
   readonly id: string;
   readonly owner: string;
   readonly sentKey: string;
-  /** The requested entry, in case the ledger no longer has it. */
-  readonly asked: OpenCreate;
+  /** Replaces an entry that the ledger no longer has. */
+  readonly fallback: CreateEntry;
   readonly jobId: string;
   /** The quote in the response, or null if it has none. */
   readonly quotedTokens: number | null;
@@ -210,11 +210,11 @@ export interface AcceptedResponse {
 
 /** Records that the service accepted the create. Returns true if it counts in a budget but has no price. */
 export function acceptCreate(tx: LedgerTransaction, response: AcceptedResponse): boolean {
-  const { id, owner, asked, sentKey, jobId, quotedTokens, isUncharged, run } = response;
-  if (asked.hasFixedPrice && quotedTokens !== null) tx.learnPrice(asked, quotedTokens);
+  const { id, owner, fallback, sentKey, jobId, quotedTokens, isUncharged, run } = response;
+  if (fallback.hasFixedPrice && quotedTokens !== null) tx.learnPrice(fallback, quotedTokens);
   const { jobId: usedJob, earlierJobs = {} } = tx.usedKey(id) ?? {};
   if ([usedJob, ...Object.values(earlierJobs)].includes(jobId)) return false;
-  const entry = tx.entry(id) ?? asked;
+  const entry = tx.entry(id) ?? fallback;
   const left = run ? entry : withoutOwner(entry, owner);
   // A repeated run gets the jobs that it created earlier.
   const isKnown = isAccepted(entry) && (entry.jobId === jobId || entry.sentKey !== sentKey);

@@ -60,7 +60,7 @@ export const CHARACTER_WIDTH = 300;
 export const WEBHOOK_TOLERANCE_S = 300;
 
 /** Milliseconds between two polls of a video job, as requested by the service. */
-export const VIDEO_POLL_MS = { least: 10_000, most: 15_000 } as const;
+export const VIDEO_POLL_MS = { min: 10_000, max: 15_000 } as const;
 
 /** Price of one token in US dollars. */
 export const USD_PER_TOKEN = 0.05;

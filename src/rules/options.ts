@@ -21,10 +21,10 @@ export function optionsOf(shape: OptionChecks, what?: string): OptionsSchema {
 /** Adds a check of options that depend on each other. If it fails, the message says that `option` must be `what`. */
 export function refined(
   schema: OptionsSchema,
-  fits: (options: Readonly<Record<string, unknown>>) => boolean,
+  isValid: (options: Readonly<Record<string, unknown>>) => boolean,
   { option, what }: { readonly option: string; readonly what: string },
 ): OptionsSchema {
-  const fn = (options: unknown) => isFields(options) && fits(options);
+  const fn = (options: unknown) => isFields(options) && isValid(options);
   const check = new z.$ZodCustom({ type: 'custom', check: 'custom', fn, path: [option], ...messageOf(what) });
   return new z.$ZodObject({ ...schema._zod.def, checks: [check] });
 }
@@ -45,7 +45,9 @@ export function checkOptions(owner: string, schema: OptionsSchema, given: unknow
   const path = pathOf(issue.path);
   if (issue.code !== 'unrecognized_keys') {
     const value = valueAt(given, issue.path);
-    throw new GenError(`${path || 'options'} must be ${issue.message}${whatItIs(issue, value)}.${fixOf(issue, value)}`);
+    throw new GenError(
+      `${path || 'options'} must be ${issue.message}${describeValue(issue, value)}.${fixOf(issue, value)}`,
+    );
   }
   const named = (name: string) => pathOf([...issue.path, name]);
   const known = Object.keys(shapeAt(schema, issue.path)).map(named);
@@ -66,7 +68,7 @@ function issuesIn(schema: OptionsSchema, options: object): readonly z.$ZodIssue[
 /**
  * Describes the value. Doesn't show a string in place of an object, a function, or a secret, because it may be a key.
  */
-function whatItIs(issue: z.$ZodIssue, value: unknown): string {
+function describeValue(issue: z.$ZodIssue, value: unknown): string {
   const { hides } = (issue.code === 'custom' && issue.params) || {};
   if (hides === 'everything') return '';
   return `, not ${hides === 'texts' || issue.code !== 'custom' ? formatKind(value) : formatValue(value)}`;
@@ -150,7 +152,7 @@ export const must = (what: string, fits: (value: unknown) => boolean) => optiona
 /** Milliseconds above 0, or `Infinity` for no limit. */
 export const milliseconds = must('a number of milliseconds above 0', (value) => typeof value === 'number' && value > 0);
 
-export const timeLimit = must(
+export const timeoutOrFalse = must(
   'a number of milliseconds above 0, or false for no limit',
   (value) => value === false || (typeof value === 'number' && value > 0),
 );

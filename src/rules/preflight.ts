@@ -102,13 +102,13 @@ function firstGiven(params: Fields, names: readonly string[]): string | undefine
 
 /** Throws for a missing or blank prompt, unless `content` has a text item. */
 function requirePrompt(params: Fields, content: readonly Fields[] = []): void {
-  if (!content.some((item) => hasWords(item.text))) requireText(params, 'prompt', 'prompt_required');
+  if (!content.some((item) => isNonBlank(item.text))) requireText(params, 'prompt', 'prompt_required');
 }
 
 /** Throws for a missing or blank string. */
 function requireText(params: Fields, param: string, code: RequestErrorCode = INVALID_PARAMS): void {
   const value = params[param];
-  if (hasWords(value)) return;
+  if (isNonBlank(value)) return;
   throwInvalidParam(
     code,
     param,
@@ -130,17 +130,17 @@ function requireSupported(params: Fields, kind: ModelCapabilities['kind'], { fal
   }
   for (const [param, list, code] of MODEL_LIMITS) {
     const value = params[param];
-    const offered: unknown = row[list];
-    if (value === undefined || value === null || !Array.isArray(offered) || offered.includes(value)) continue;
-    const [first] = offered;
+    const supported: unknown = row[list];
+    if (value === undefined || value === null || !Array.isArray(supported) || supported.includes(value)) continue;
+    const [first] = supported;
     if (typeof value !== typeof first) {
-      const fix = offered.includes(Number(value)) ? ` Pass ${param}: ${Number(value)}.` : '';
+      const fix = supported.includes(Number(value)) ? ` Pass ${param}: ${Number(value)}.` : '';
       throwInvalidParam(code, param, `must be a ${typeof first}, not ${formatValue(value)}.${fix}`);
     }
     throwInvalidParam(
       code,
       param,
-      `must be one of ${offered.map(formatValue).join(', ')} for ${model}, not ${formatValue(value)}.`,
+      `must be one of ${supported.map(formatValue).join(', ')} for ${model}, not ${formatValue(value)}.`,
     );
   }
 }
@@ -151,7 +151,7 @@ function requireSupported(params: Fields, kind: ModelCapabilities['kind'], { fal
  */
 function adviseHttps(params: Fields, warn: (message: string) => void): void {
   for (const [param, value] of Object.entries(params)) {
-    if (urlsIn(param, value).some(isOutOfReach))
+    if (urlsIn(param, value).some(isUnreachable))
       warn(`${param}: the service needs a public URL that starts with https://.`);
   }
 }
@@ -160,17 +160,17 @@ function adviseHttps(params: Fields, warn: (message: string) => void): void {
 const LOOPBACK = /^https:\/\/(localhost|127\.[\d.]+|0\.0\.0\.0|\[::1?\])([:/?#]|$)/i;
 
 /** Returns true if the URL is not public HTTPS. */
-function isOutOfReach(url: unknown): boolean {
+function isUnreachable(url: unknown): boolean {
   return typeof url === 'string' && (!/^https:/i.test(url) || LOOPBACK.test(url));
 }
 
-function hasWords(value: unknown): boolean {
+function isNonBlank(value: unknown): boolean {
   return typeof value === 'string' && value.trim() !== '';
 }
 
-function aliases(passes: (row: ModelCapabilities) => boolean): string {
+function aliases(matches: (row: ModelCapabilities) => boolean): string {
   return Object.entries<ModelCapabilities>(MODELS)
-    .flatMap(([alias, row]) => (passes(row) ? alias : []))
+    .flatMap(([alias, row]) => (matches(row) ? alias : []))
     .join(', ');
 }
 

@@ -58,9 +58,9 @@ export interface RateLimitTurn {
   /** Its calls in flight. Their leases are renewed for `leaseMs`. */
   readonly open: Iterable<string>;
   /** Queued calls, oldest first. A call whose earlier grant was lost is granted again. */
-  readonly asks: readonly string[];
+  readonly queued: readonly string[];
   /** Calls that are granted now or not at all. They don't queue. */
-  readonly tries: readonly string[];
+  readonly immediate: readonly string[];
   /** Must exceed a window by the longest silence of a live process. */
   readonly leaseMs: number;
   /** How long the position in the queue is retained. `untilRetry`: until after the wait that the reply requests. */
@@ -101,17 +101,17 @@ const UNANSWERED_GRACE_MS = 5_000;
 /**
  * How much later than estimated a detached run retries, per window. Its position is retained for `keptMs` after that.
  */
-const LATE = { part: 0.03, ms: 200, keptMs: 30_000 } as const;
+const DETACHED_DELAY = { share: 0.03, ms: 200, retainMs: 30_000 } as const;
 /** Poll interval for calls in flight during a slow start. */
 const SLOW_START_POLL_MS = 1_000;
 /** A slow start ends this long after the last pause, or after a round of the maximum size. */
 export const SLOW_START_MS = 60_000;
-const SLOW_START_MAX = 512;
+const MAX_SLOW_START = 512;
 const FIRST_ROUND: SlowStart = { size: 1, accepted: 0, calls: new Set() };
 
 /** Takes a turn at `nowMs`, in the clock that all users of the limit share. Mutates the state. */
 export function updateSlots(state: RateLimitState, turn: RateLimitTurn, limit: Rate, nowMs: number): RateLimitReply {
-  const { who, asks, tries } = turn;
+  const { who, queued, immediate } = turn;
   state.longestMs = Math.max(state.longestMs, coolDownMsOf(limit));
   const isDetached = turn.positionMs === 'untilRetry';
   const before = [expireSlots(state, nowMs), applyUpdates(state, turn, limit, nowMs), renewLeases(state, turn, nowMs)];
@@ -119,37 +119,38 @@ export function updateSlots(state: RateLimitState, turn: RateLimitTurn, limit: R
   const position = state.queue.findIndex((entry) => entry.who === who);
   const ahead = position < 0 ? newPosition(state, turn) : position;
   const others = state.queue.length - (position < 0 ? 0 : 1);
-  const again = asks.filter((id) => state.open.has(id));
-  const wanted = asks.filter((id) => !state.open.has(id));
+  const again = queued.filter((id) => state.open.has(id));
+  const wanted = queued.filter((id) => !state.open.has(id));
   // The first in the queue may use any free slot. Slots beyond that are divided among all in the queue.
   const most = ahead < free ? Math.max(1, Math.floor(free / (others + 1))) : 0;
   const waiting = wanted.slice(0, most);
   const isServed = waiting.length === wanted.length;
-  const tried = isServed ? tries.slice(0, Math.max(0, free - waiting.length - others)) : [];
+  const tried = isServed ? immediate.slice(0, Math.max(0, free - waiting.length - others)) : [];
   const taken = [...waiting, ...tried];
   for (const id of taken) occupySlot(state, id, limit, nowMs + turn.leaseMs);
   const isMoved = waiting.length > 0;
   const left = isMoved || isServed ? others : ahead;
   const waitMs = waitOf(state, { limit, nowMs, ahead: left, isDetached });
-  const [sureMs, spareMs] = turn.positionMs === 'untilRetry' ? [waitMs, LATE.keptMs] : [0, turn.positionMs];
+  const [minUntilMs, extraMs] =
+    turn.positionMs === 'untilRetry' ? [waitMs, DETACHED_DELAY.retainMs] : [0, turn.positionMs];
   // A limit without a number has no queue: only a pause or a slow start delays its calls.
   const stays = !isServed && limit.limit < Number.POSITIVE_INFINITY;
-  const isQueued = enqueue(state, turn, { position, isMoved, stays, sureMs: nowMs + sureMs, spareMs });
+  const isQueued = enqueue(state, turn, { position, isMoved, stays, sureMs: nowMs + minUntilMs, spareMs: extraMs });
   const isChanged = [...before, isQueued, taken.length > 0 && isCounted(state)].includes(true);
   if (isChanged) state.seenMs = nowMs;
-  const isDone = isServed && tried.length === tries.length;
+  const isDone = isServed && tried.length === immediate.length;
   return { granted: [...again, ...taken], ahead: left, waitMs: isDone ? 0 : waitMs, isChanged };
 }
 
 /** A rate limit as seen by a call with `ahead` others before it. */
-export interface RateLimitLook {
+export interface RateLimitView {
   readonly free: number;
   readonly pausedMs: number;
   /** Milliseconds until the call may be sent. */
   readonly waitMs: number;
 }
 
-export function lookAt(state: RateLimitState, limit: Rate, nowMs: number, ahead = 0): RateLimitLook {
+export function viewAt(state: RateLimitState, limit: Rate, nowMs: number, ahead = 0): RateLimitView {
   expireSlots(state, nowMs);
   const free = freeSlots(state, limit, nowMs);
   const pausedMs = Math.max(0, state.pausedUntilMs - nowMs);
@@ -228,7 +229,7 @@ function afterCall(slowStart: SlowStart, id: string, outcome: SlotOutcome): Slow
   // A failure doesn't reveal anything about the limit, so another call replaces it in the round.
   if (outcome !== 'accepted') return rest;
   if (rest.accepted + 1 < rest.size) return { ...rest, accepted: rest.accepted + 1 };
-  return rest.size < SLOW_START_MAX ? { ...FIRST_ROUND, size: 2 * rest.size } : undefined;
+  return rest.size < MAX_SLOW_START ? { ...FIRST_ROUND, size: 2 * rest.size } : undefined;
 }
 
 function withoutCall(slowStart: SlowStart, id: string): SlowStart {
@@ -325,7 +326,7 @@ function waitOf(state: RateLimitState, { limit, nowMs, ahead, isDetached }: Wait
   // Clients with a higher limit may use more slots than this one has.
   const excess = Math.max(0, used - limit.limit);
   const windows = Math.floor((short - excess) / limit.limit);
-  const lateMs = isDetached ? (windows + 1) * (limit.windowMs * LATE.part + LATE.ms) : 0;
+  const lateMs = isDetached ? (windows + 1) * (limit.windowMs * DETACHED_DELAY.share + DETACHED_DELAY.ms) : 0;
   const at = firstCooling(state, limit, nowMs) + excess + ((short - excess) % limit.limit);
   const slotMs = (state.ended[at] ?? nowMs) - nowMs + (windows + 1) * coolDownMs + lateMs;
   return Math.max(pauseMs, slotMs);

@@ -16,7 +16,7 @@ import {
 } from './run-state.js';
 
 /** Maximum resubmissions after reviews, in case a review never ends. */
-const RESUBMISSIONS = 20;
+const MAX_RESUBMISSIONS = 20;
 /** Wait for a review if the response specifies none. The service doesn't document how long reviews take. */
 const DEFAULT_REVIEW_WAIT_MS = 15_000;
 /** Wait for a rate-limit slot if the response specifies none: the mean time between two creates. */
@@ -160,7 +160,7 @@ function resubmit(
   run: JobRunState,
   { waitMs, onTimeout }: { readonly waitMs: number; readonly onTimeout: LastStep },
 ): JobRunState {
-  if (!run.rules.resubmitPending || run.resubmissions >= RESUBMISSIONS) return { ...run, step: onTimeout };
+  if (!run.rules.resubmitPending || run.resubmissions >= MAX_RESUBMISSIONS) return { ...run, step: onTimeout };
   const next = { ...run, resubmissions: run.resubmissions + 1 };
   return pauseBefore(next, { ms: Math.max(waitMs, MIN_WAIT_MS), next: createStep(next), onTimeout });
 }

@@ -13,7 +13,7 @@ export function nodeVersion(): string | undefined {
 }
 
 /** Poll interval of waits on Workers, because another request can't wake them. */
-export const LOOK_AGAIN_MS = 250;
+export const WORKERS_POLL_MS = 250;
 
 /** Returns true in a browser page, where every visitor can read the API key. */
 export function isBrowser(): boolean {

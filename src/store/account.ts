@@ -16,11 +16,11 @@ export interface ClientAccount {
   /** Values learned from the service's responses. */
   readonly learned: { readonly prices: LearnedValues<number>; readonly durations: JobDurations };
   /** Returns the account's object with this name, for example its poll scheduler. Creates it on first use. */
-  shared<T extends object>(name: string, make: () => T): T;
+  shared<T extends object>(name: string, create: () => T): T;
   /** If true, something in the account is in use, so it must not be evicted. */
   readonly busy: boolean;
   /** Returns the process's object with this name. Creates it on first use. */
-  processSingleton<T extends object>(name: string, make: () => T): T;
+  processSingleton<T extends object>(name: string, create: () => T): T;
 }
 
 /** How a client enforces its account's rate limits. */
@@ -36,8 +36,8 @@ interface Registry {
   readonly salt: string;
   /** Accounts in use, and recently used ones. */
   readonly accounts: Map<string, ClientAccount>;
-  /** Other accounts, while a client references them. */
-  readonly held: Map<string, WeakRef<ClientAccount>>;
+  /** Evicted accounts that a client still references. */
+  readonly evicted: Map<string, WeakRef<ClientAccount>>;
   /** Objects that all accounts share, by name. */
   readonly singletons: Map<string, object>;
   pruneAt: number;
@@ -60,12 +60,12 @@ export function accountFor(
   { name, clock = systemClock }: { readonly name?: string | undefined; readonly clock?: Clock } = {},
 ): ClientAccount {
   const registry = registryOf(wallOf(clock));
-  const { accounts, held } = registry;
+  const { accounts, evicted } = registry;
   const who = name === undefined ? [key] : ['account', name];
   const id = sha256Of([registry.salt, baseUrl, ...who].join('\n'));
   const account =
-    accounts.get(id) ?? held.get(id)?.deref() ?? createAccount(accountHash(baseUrl, ...who), clock, registry);
-  held.delete(id);
+    accounts.get(id) ?? evicted.get(id)?.deref() ?? createAccount(accountHash(baseUrl, ...who), clock, registry);
+  evicted.delete(id);
   // Reinserted last, so the least recently used come first.
   accounts.delete(id);
   accounts.set(id, account);
@@ -82,48 +82,46 @@ function accountHash(...parts: readonly string[]): string {
 }
 
 function prune(registry: Registry): void {
-  const { accounts, held } = registry;
+  const { accounts, evicted } = registry;
   for (const [id, account] of accounts) {
     if (accounts.size <= MAX_ACCOUNTS / 2) break;
     if (account.busy) continue;
     accounts.delete(id);
-    held.set(id, new WeakRef(account));
+    evicted.set(id, new WeakRef(account));
   }
-  for (const [id, account] of held) if (account.deref() === undefined) held.delete(id);
+  for (const [id, account] of evicted) if (account.deref() === undefined) evicted.delete(id);
   // Pruning again only after as many new accounts keeps the amortized cost constant.
   registry.pruneAt = accounts.size + MAX_ACCOUNTS / 2;
 }
 
 function createAccount(id: string, clock: Clock, registry: Registry): ClientAccount {
   const singletons = new Map<string, object & { readonly busy?: boolean }>();
-  const made = new Set<RateLimits>();
+  const opened = new Set<RateLimits>();
   return {
     id,
     learned: { prices: new LearnedValues(), durations: new JobDurations() },
-    limitsFor: limitsOf({ id, clock, made }),
+    limitsFor: limitsOf({ id, clock, opened }),
     get busy() {
-      return [...made, ...singletons.values()].some((thing) => thing.busy);
+      return [...opened, ...singletons.values()].some(({ busy }) => busy);
     },
-    shared<T extends object>(name: string, make: () => T): T {
-      const made = singletons.get(name) ?? make();
-      singletons.set(name, made);
-      return made as T;
-    },
-    processSingleton<T extends object>(name: string, make: () => T): T {
-      const made = registry.singletons.get(name) ?? make();
-      registry.singletons.set(name, made);
-      return made as T;
-    },
+    shared: (name, create) => getOrCreate(singletons, name, create),
+    processSingleton: (name, create) => getOrCreate(registry.singletons, name, create),
   };
+}
+
+function getOrCreate<T extends object>(singletons: Map<string, object>, name: string, create: () => T): T {
+  const singleton = singletons.get(name) ?? create();
+  singletons.set(name, singleton);
+  return singleton as T;
 }
 
 interface LimitsOf extends Pick<ClientAccount, 'id'> {
   readonly clock: Clock;
-  readonly made: Set<RateLimits>;
+  readonly opened: Set<RateLimits>;
 }
 
 /** Caches rate limits by settings, so that clients with the same settings share them. */
-function limitsOf({ id, clock, made }: LimitsOf): ClientAccount['limitsFor'] {
+function limitsOf({ id, clock, opened }: LimitsOf): ClientAccount['limitsFor'] {
   const random = randomOf(clock);
   const backends = new Map<string, RateLimitBackend>();
   const inProcess = new Map<string, RateLimits>();
@@ -138,7 +136,7 @@ function limitsOf({ id, clock, made }: LimitsOf): ClientAccount['limitsFor'] {
     };
     const limited = known.get(settings) ?? open();
     known.set(settings, limited);
-    made.add(limited);
+    opened.add(limited);
     return limited;
   };
 }
@@ -148,8 +146,9 @@ function registryOf(clock: Clock): Registry {
   const known = clock === systemClock ? home[REGISTRY] : REGISTRIES.get(clock);
   if (known) return known;
   const accounts = new Map<string, ClientAccount>();
-  const made = { salt: systemRandom.uuid(), accounts, held: new Map(), singletons: new Map(), pruneAt: MAX_ACCOUNTS };
-  if (clock === systemClock) Object.defineProperty(home, REGISTRY, { value: made });
-  else REGISTRIES.set(clock, made);
-  return made;
+  const salt = systemRandom.uuid();
+  const registry = { salt, accounts, evicted: new Map(), singletons: new Map(), pruneAt: MAX_ACCOUNTS };
+  if (clock === systemClock) Object.defineProperty(home, REGISTRY, { value: registry });
+  else REGISTRIES.set(clock, registry);
+  return registry;
 }

@@ -2,23 +2,23 @@ import { callerContext } from '../runtime/callbacks.js';
 import type { Clock } from '../runtime/clock.js';
 import { onAbort } from '../runtime/deadline.js';
 
-export interface TurnOutcome<Ask, Grant> {
-  readonly grants: ReadonlyMap<Ask, Grant>;
+export interface TurnOutcome<Request, Grant> {
+  readonly grants: ReadonlyMap<Request, Grant>;
   /** Milliseconds until a call without a grant may get one. */
-  readonly waitMsOf: (ask: Ask) => number;
+  readonly waitMsOf: (request: Request) => number;
   /** Milliseconds until the next turn for queued calls: 0 for immediately, `Infinity` for when `serve` is called. */
-  readonly restMs: number;
+  readonly nextTurnMs: number;
 }
 
-export interface CallQueueOptions<Ask, Grant> {
+export interface CallQueueOptions<Request, Grant> {
   readonly clock: Clock;
   /** If true, the state is in a store, so calls made in the same tick share a turn. */
   readonly isShared: boolean;
   /** Takes a turn for the queued calls, oldest first, and for the calls that don't queue. */
   readonly turn: (
-    asks: Iterable<Ask>,
-    tries: readonly Ask[],
-  ) => TurnOutcome<Ask, Grant> | Promise<TurnOutcome<Ask, Grant>>;
+    queued: Iterable<Request>,
+    immediate: readonly Request[],
+  ) => TurnOutcome<Request, Grant> | Promise<TurnOutcome<Request, Grant>>;
   /** Returns a grant whose call was aborted. */
   readonly onOrphanedGrant: (grant: Grant) => void;
   /** Called when an abort empties the queue. */
@@ -40,18 +40,18 @@ interface Deferred<T> {
  * This process's queue for grants, first come, first served. One turn runs at a time, for all queued calls. An abort
  * rejects immediately, and a grant that arrives later is returned.
  */
-export class CallQueue<Ask, Grant> {
-  readonly #options: CallQueueOptions<Ask, Grant>;
-  readonly #waiting = new Map<Ask, Deferred<Grant>>();
-  readonly #trying = new Map<Ask, Deferred<Grant | number>>();
+export class CallQueue<Request, Grant> {
+  readonly #options: CallQueueOptions<Request, Grant>;
+  readonly #waiting = new Map<Request, Deferred<Grant>>();
+  readonly #immediate = new Map<Request, Deferred<Grant | number>>();
   /** The `onWait` callbacks not yet called, of the last calls in the queue. */
-  readonly #unreported = new Map<Ask, (position: number) => void>();
+  readonly #unreported = new Map<Request, (position: number) => void>();
   #isPlanned = false;
   #isTurning = false;
   #isDue = false;
-  #stopRest: (() => void) | undefined;
+  #stopTimer: (() => void) | undefined;
 
-  constructor(options: CallQueueOptions<Ask, Grant>) {
+  constructor(options: CallQueueOptions<Request, Grant>) {
     this.#options = options;
   }
 
@@ -59,11 +59,11 @@ export class CallQueue<Ask, Grant> {
     return this.#waiting.size;
   }
 
-  acquire(ask: Ask, { signal, onWait }: QueuedCall = {}): Promise<Grant> {
+  acquire(request: Request, { signal, onWait }: QueuedCall = {}): Promise<Grant> {
     return new Promise((resolve, reject) => {
       if (signal?.aborted) return reject(signal.reason);
       const removeListener = onAbort(signal, () => {
-        if (this.#remove(ask, this.#waiting)) reject(signal?.reason);
+        if (this.#remove(request, this.#waiting)) reject(signal?.reason);
         if (this.#waiting.size === 0) this.#options.onEmpty();
       });
       const settled = <T>(settle: (value: T) => void) => {
@@ -72,12 +72,12 @@ export class CallQueue<Ask, Grant> {
           settle(value);
         };
       };
-      this.#waiting.set(ask, { resolve: settled(resolve), reject: settled(reject) });
+      this.#waiting.set(request, { resolve: settled(resolve), reject: settled(reject) });
       if (onWait) {
         const inContext = callerContext();
-        this.#unreported.set(ask, (position) => inContext(() => onWait(position)));
+        this.#unreported.set(request, (position) => inContext(() => onWait(position)));
       }
-      if (this.#waiting.size === 1) this.serveSoon();
+      if (this.#waiting.size === 1) this.planTurn();
       else if (!this.#isPlanned && !this.#isTurning) this.#report();
     });
   }
@@ -86,10 +86,10 @@ export class CallQueue<Ask, Grant> {
    * Resolves with a grant if one is free, otherwise with the milliseconds until one may be. Never overtakes queued
    * calls.
    */
-  tryAcquire(ask: Ask): Promise<Grant | number> {
+  tryAcquire(request: Request): Promise<Grant | number> {
     return new Promise((resolve, reject) => {
-      this.#trying.set(ask, { resolve, reject });
-      this.serveSoon();
+      this.#immediate.set(request, { resolve, reject });
+      this.planTurn();
     });
   }
 
@@ -97,26 +97,26 @@ export class CallQueue<Ask, Grant> {
   serve(): void {
     this.#isDue = true;
     if (this.#isTurning) return;
-    this.#stopRest?.();
-    this.#stopRest = undefined;
+    this.#stopTimer?.();
+    this.#stopTimer = undefined;
     this.#isTurning = true;
     this.#isDue = false;
-    const tries = [...this.#trying.keys()];
+    const immediate = [...this.#immediate.keys()];
     try {
-      const outcome = this.#options.turn(this.#waiting.keys(), tries);
+      const outcome = this.#options.turn(this.#waiting.keys(), immediate);
       if (outcome instanceof Promise) {
         outcome.then(
-          (later) => this.#settle(tries, later),
+          (later) => this.#settle(immediate, later),
           (error) => this.#fail(error),
         );
-      } else this.#settle(tries, outcome);
+      } else this.#settle(immediate, outcome);
     } catch (error) {
       this.#fail(error);
     }
   }
 
   /** Takes a turn shared with the other calls of this tick. */
-  serveSoon(): void {
+  planTurn(): void {
     if (!this.#options.isShared) this.serve();
     if (!this.#options.isShared || this.#isPlanned) return;
     this.#isPlanned = true;
@@ -126,35 +126,35 @@ export class CallQueue<Ask, Grant> {
     });
   }
 
-  #settle(tries: readonly Ask[], { grants, waitMsOf, restMs }: TurnOutcome<Ask, Grant>): void {
-    for (const [ask, grant] of grants) {
-      const call = this.#remove(ask, this.#waiting) ?? this.#remove(ask, this.#trying);
+  #settle(immediate: readonly Request[], { grants, waitMsOf, nextTurnMs }: TurnOutcome<Request, Grant>): void {
+    for (const [request, grant] of grants) {
+      const call = this.#remove(request, this.#waiting) ?? this.#remove(request, this.#immediate);
       if (call) call.resolve(grant);
       else this.#options.onOrphanedGrant(grant);
     }
-    for (const ask of tries) this.#remove(ask, this.#trying)?.resolve(Math.max(1, waitMsOf(ask)));
+    for (const request of immediate) this.#remove(request, this.#immediate)?.resolve(Math.max(1, waitMsOf(request)));
     this.#report();
     this.#isTurning = false;
-    if (this.#isDue || this.#trying.size > 0 || (this.#waiting.size > 0 && restMs <= 0)) this.serve();
-    else if (this.#waiting.size > 0 && restMs < Number.POSITIVE_INFINITY) {
-      this.#stopRest = this.#options.clock.after(restMs, () => this.serve());
+    if (this.#isDue || this.#immediate.size > 0 || (this.#waiting.size > 0 && nextTurnMs <= 0)) this.serve();
+    else if (this.#waiting.size > 0 && nextTurnMs < Number.POSITIVE_INFINITY) {
+      this.#stopTimer = this.#options.clock.after(nextTurnMs, () => this.serve());
     }
   }
 
   #fail(error: unknown): void {
-    for (const calls of [this.#waiting, this.#trying]) {
-      for (const ask of [...calls.keys()]) this.#remove(ask, calls)?.reject(error);
+    for (const calls of [this.#waiting, this.#immediate]) {
+      for (const request of [...calls.keys()]) this.#remove(request, calls)?.reject(error);
     }
     this.#isTurning = false;
   }
 
-  #remove<T>(ask: Ask, calls: Map<Ask, T>): T | undefined {
-    const call = calls.get(ask);
-    calls.delete(ask);
-    this.#unreported.delete(ask);
+  #remove<T>(request: Request, calls: Map<Request, T>): T | undefined {
+    const call = calls.get(request);
+    calls.delete(request);
+    this.#unreported.delete(request);
     if (this.#waiting.size > 0) return call;
-    this.#stopRest?.();
-    this.#stopRest = undefined;
+    this.#stopTimer?.();
+    this.#stopTimer = undefined;
     return call;
   }
 

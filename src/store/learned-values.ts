@@ -1,5 +1,5 @@
 // Values that a process learns from the service's responses: prices and job durations.
-import { expectedMs, type Lengths, lengthClassOf, withLength } from '../rules/read-order.js';
+import { type Durations, durationClassOf, expectedMs, withDuration } from '../rules/polling.js';
 import { setAndEvict } from '../runtime/set-and-evict.js';
 import type { PricedCall } from '../schemas/budget.js';
 
@@ -25,7 +25,7 @@ export class LearnedValues<V> {
 
 /** Job durations of an account, by class. All its clients in this process share them. */
 export class JobDurations {
-  readonly #classes = new LearnedValues<Lengths>();
+  readonly #classes = new LearnedValues<Durations>();
   /** Creates by job ID, until the job has ended. */
   readonly #jobs = new LearnedValues<PricedCall>();
 
@@ -39,12 +39,12 @@ export class JobDurations {
 
   classOf(jobId: string): string | undefined {
     const call = this.#jobs.get(jobId);
-    return call && lengthClassOf(call);
+    return call && durationClassOf(call);
   }
 
   /** Records that a job of the class completed after `ms` milliseconds. */
   learn(durationClass: string, ms: number): void {
-    this.#classes.learn(durationClass, withLength(this.#classes.get(durationClass) ?? [], ms));
+    this.#classes.learn(durationClass, withDuration(this.#classes.get(durationClass) ?? [], ms));
   }
 
   /** Returns the expected duration of the class in milliseconds, or undefined until a job has completed. */

@@ -8,7 +8,7 @@ export interface ChangeTime {
   /** The time in the state's clock: the store's, if the state is in one. */
   readonly nowMs: number;
   /** Start of the read, by this process's clock. */
-  readonly askedMs: number;
+  readonly startMs: number;
   /** If true, the store is unavailable, so the change applies only to this process. */
   readonly isLocal: boolean;
 }
@@ -22,7 +22,7 @@ export type Change<T> = (
 /** Stores the state of one rate limit, in this process or in a shared store. */
 export interface RateLimitBackend {
   /** Reads the state as this process last saw it. */
-  look<T>(see: (state: RateLimitState, nowMs: number) => T): T;
+  peek<T>(select: (state: RateLimitState, nowMs: number) => T): T;
   update<T>(change: Change<T>): T | Promise<T>;
   /** Calls `listener` after each change by this process. */
   subscribe(listener: () => void): void;
@@ -32,9 +32,9 @@ export function memoryBackend(clock: Clock, documented?: Rate): RateLimitBackend
   const state = newRateLimit(documented);
   const listeners: (() => void)[] = [];
   return {
-    look: (see) => see(state, clock.now()),
+    peek: (select) => select(state, clock.now()),
     update(change) {
-      const { isChanged, result } = change(state, { nowMs: clock.now(), askedMs: clock.now(), isLocal: false });
+      const { isChanged, result } = change(state, { nowMs: clock.now(), startMs: clock.now(), isLocal: false });
       if (isChanged) for (const listener of listeners) listener();
       return result;
     },

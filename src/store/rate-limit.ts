@@ -1,16 +1,16 @@
 import type { Rate } from '../rules/limits.js';
 import {
   coolDownMsOf,
-  lookAt,
-  type RateLimitLook,
   type RateLimitState,
   type RateLimitUpdate,
+  type RateLimitView,
   RENEW_MS,
   type SlotOutcome,
   updateSlots,
+  viewAt,
 } from '../rules/rate-limit.js';
 import type { Clock, Random } from '../runtime/clock.js';
-import { LOOK_AGAIN_MS } from '../runtime/platform.js';
+import { WORKERS_POLL_MS } from '../runtime/platform.js';
 import { CallQueue, type TurnOutcome } from './call-queue.js';
 import type { ChangeTime, Outage, RateLimitBackend } from './rate-limit-backend.js';
 
@@ -57,17 +57,17 @@ export interface RateLimitOptions {
 const MAX_REST_MS = 5_000;
 const POSITION_MS = 3 * MAX_REST_MS;
 /** Interval at which a process with queued calls may use the store. It can save a few turns for a burst. */
-const ASK_MS = 500;
-const MAX_ASKS_SAVED = 4;
+const TURN_MS = 500;
+const MAX_SAVED_TURNS = 4;
 /** Spreads the turns of processes that wait for the same slot. */
 const SPREAD_MS = 10;
-const MAX_ASKS = 100;
+const MAX_PER_TURN = 100;
 /**
  * Responses are reported to the store in batches: a hundredth of the window after the first one, but at most this long.
  */
 const MAX_REPORT_MS = 250;
 
-interface Ask {
+interface SlotRequest {
   readonly id: string;
   readonly run?: DetachedRun | undefined;
   readonly warn: RateLimitedCall['warn'];
@@ -84,7 +84,7 @@ interface TurnResult {
   readonly counted: ReadonlySet<string>;
   readonly ahead: number;
   readonly waitMs: number;
-  /** Milliseconds until a detached run gets its slot, by ask ID. */
+  /** Milliseconds until a detached run gets its slot, by request ID. */
   readonly runWaitMs: ReadonlyMap<string, number>;
   readonly isLocal: boolean;
   readonly isChanged: boolean;
@@ -96,7 +96,7 @@ interface TurnResult {
  */
 export class RateLimit {
   readonly #options: RateLimitOptions;
-  readonly #queue: CallQueue<Ask, Release>;
+  readonly #queue: CallQueue<SlotRequest, Release>;
   /** If true, other processes or requests change the state, too. */
   readonly #isShared: boolean;
   readonly #reportMs: number;
@@ -108,7 +108,7 @@ export class RateLimit {
   #updates: readonly SlotUpdate[] = [];
   #replay: readonly SlotUpdate[] = [];
   /** When this process may use the store again without exceeding its pace. */
-  #paidMs = Number.NEGATIVE_INFINITY;
+  #nextTurnMs = Number.NEGATIVE_INFINITY;
   #timer: { readonly dueMs: number; readonly stop: () => void } | undefined;
 
   constructor(options: RateLimitOptions) {
@@ -119,7 +119,7 @@ export class RateLimit {
     this.#queue = new CallQueue({
       clock,
       isShared: outage !== undefined,
-      turn: (asks, tries) => this.#turn(firstOf(asks), tries),
+      turn: (queued, immediate) => this.#turn(firstOf(queued), immediate),
       onOrphanedGrant: (release) => release('unused'),
       onEmpty: () => this.#queue.serve(),
     });
@@ -133,13 +133,13 @@ export class RateLimit {
 
   get queued(): number {
     const { clock, backend } = this.#options;
-    return clock.perRequest ? backend.look(({ queue }) => queue.length) : this.#queue.size;
+    return clock.perRequest ? backend.peek(({ queue }) => queue.length) : this.#queue.size;
   }
 
   /** Waits for a slot. Resolves with the function that releases it. */
   acquire({ signal, onWait, warn }: RateLimitedCall): Promise<Release> {
     const report = onWait && ((position: number) => onWait(this.#waitAt(position)));
-    return this.#queue.acquire(this.#ask(warn), { signal, onWait: report });
+    return this.#queue.acquire(this.#newRequest(warn), { signal, onWait: report });
   }
 
   /**
@@ -147,7 +147,7 @@ export class RateLimit {
    * its position.
    */
   tryAcquire({ warn }: Pick<RateLimitedCall, 'warn'>, run?: DetachedRun): Promise<Release | number> {
-    return this.#queue.tryAcquire(this.#ask(warn, run));
+    return this.#queue.tryAcquire(this.#newRequest(warn, run));
   }
 
   /** Pauses the rate limit for `ms` milliseconds. */
@@ -157,27 +157,27 @@ export class RateLimit {
     this.#queue.serve();
   }
 
-  look(ahead = 0): RateLimitLook {
+  peek(ahead = 0): RateLimitView {
     const { backend, limit } = this.#options;
-    return backend.look((state, nowMs) => lookAt(state, limit, nowMs, ahead));
+    return backend.peek((state, nowMs) => viewAt(state, limit, nowMs, ahead));
   }
 
   #waitAt(position: number): RateLimitWait {
     const { backend, name } = this.#options;
-    const others = backend.look(({ queue }) => queue.findIndex(({ who }) => who === this.#who));
+    const others = backend.peek(({ queue }) => queue.findIndex(({ who }) => who === this.#who));
     const ahead = Math.max(0, others) + position;
-    const { waitMs, pausedMs } = this.look(ahead);
+    const { waitMs, pausedMs } = this.peek(ahead);
     return { limit: name, waitMs, queued: ahead + 1, reason: pausedMs > 0 ? 'pause' : 'limit' };
   }
 
-  #ask(warn: RateLimitedCall['warn'], run?: DetachedRun): Ask {
+  #newRequest(warn: RateLimitedCall['warn'], run?: DetachedRun): SlotRequest {
     // Don't create it in the constructor, because Workers forbid random numbers while a module loads.
     this.#who ??= this.#options.random.uuid().replaceAll('-', '').slice(-12);
     return { id: `${this.#who}.${(this.#calls++).toString(36)}`, run, warn };
   }
 
   /** Takes a turn for this process's calls, and for detached runs. */
-  #turn(asks: readonly Ask[], tries: readonly Ask[]): Outcome | Promise<Outcome> {
+  #turn(queued: readonly SlotRequest[], immediate: readonly SlotRequest[]): Outcome | Promise<Outcome> {
     this.#timer?.stop();
     this.#timer = undefined;
     const { backend } = this.#options;
@@ -185,14 +185,14 @@ export class RateLimit {
     this.#isUpdating = true;
     const result = backend.update((state, time) => {
       applied = time.isLocal ? this.#updates : [...this.#replay, ...this.#updates];
-      return this.#step(state, time, { asks, tries, updates: applied });
+      return this.#step(state, time, { queued, immediate, updates: applied });
     });
     this.#isUpdating = false;
     const settle = (taken: TurnResult) => {
       const known = new Set(applied);
       this.#updates = this.#updates.filter((update) => !known.has(update));
       this.#replay = taken.isLocal ? this.#recent([...this.#replay, ...applied]) : [];
-      return this.#outcome([...asks, ...tries], taken);
+      return this.#outcome([...queued, ...immediate], taken);
     };
     if (!(result instanceof Promise)) return settle(result);
     const failed = (error: unknown) => {
@@ -202,19 +202,19 @@ export class RateLimit {
     return result.then(settle, failed);
   }
 
-  #step(state: RateLimitState, time: ChangeTime, { asks, tries, updates }: Step) {
+  #step(state: RateLimitState, time: ChangeTime, { queued, immediate, updates }: Step) {
     const { limit } = this.#options;
-    const { nowMs, askedMs, isLocal } = time;
-    const own = tries.filter(({ run }) => run === undefined);
+    const { nowMs, startMs, isLocal } = time;
+    const own = immediate.filter(({ run }) => run === undefined);
     const leaseMs = this.#isShared ? coolDownMsOf(limit) + POSITION_MS : Number.POSITIVE_INFINITY;
     const reply = updateSlots(
       state,
       {
         who: this.#who ?? '',
-        updates: updates.map((update) => relativeTo(askedMs, update)),
+        updates: updates.map((update) => relativeTo(startMs, update)),
         open: this.#isShared ? this.#open : [],
-        asks: asks.map(({ id }) => id),
-        tries: own.map(({ id }) => id),
+        queued: queued.map(({ id }) => id),
+        immediate: own.map(({ id }) => id),
         leaseMs,
         positionMs: this.#isShared ? POSITION_MS : Number.POSITIVE_INFINITY,
       },
@@ -224,11 +224,11 @@ export class RateLimit {
     const granted = new Set(reply.granted);
     const runWaitMs = new Map<string, number>();
     let { isChanged } = reply;
-    for (const { id, run } of tries) {
+    for (const { id, run } of immediate) {
       if (run === undefined) continue;
       const { id: who, isUrgent } = run;
-      const detached = { who, isUrgent, asks: [id], positionMs: 'untilRetry', leaseMs } as const;
-      const own = updateSlots(state, { ...detached, updates: [], open: [], tries: [] }, limit, nowMs);
+      const detached = { who, isUrgent, queued: [id], positionMs: 'untilRetry', leaseMs } as const;
+      const own = updateSlots(state, { ...detached, updates: [], open: [], immediate: [] }, limit, nowMs);
       if (own.granted.length > 0) granted.add(id);
       else runWaitMs.set(id, own.waitMs);
       isChanged ||= own.isChanged;
@@ -238,31 +238,35 @@ export class RateLimit {
     return { isChanged, result: { granted, counted, ahead, waitMs, runWaitMs, isLocal, isChanged } };
   }
 
-  #outcome(asks: readonly Ask[], result: TurnResult): Outcome {
+  #outcome(queued: readonly SlotRequest[], result: TurnResult): Outcome {
     const { granted, counted, waitMs, runWaitMs, isLocal, isChanged } = result;
-    const grants = new Map<Ask, Release>();
-    for (const ask of asks) {
-      if (isLocal) this.#options.outage?.warn(ask.warn);
-      if (granted.has(ask.id)) grants.set(ask, counted.has(ask.id) ? this.#slot(ask.id) : () => {});
+    const grants = new Map<SlotRequest, Release>();
+    for (const request of queued) {
+      if (isLocal) this.#options.outage?.warn(request.warn);
+      if (granted.has(request.id)) grants.set(request, counted.has(request.id) ? this.#slot(request.id) : () => {});
     }
     const nowMs = this.#options.clock.now();
     // A turn costs one read, plus one write if it changes the state. Lost swaps are free.
-    const paidMs = isLocal ? 0 : isChanged ? 2 * ASK_MS : ASK_MS;
-    if (granted.size === 0) this.#paidMs = Math.max(this.#paidMs, nowMs - MAX_ASKS_SAVED * ASK_MS) + paidMs;
+    const costMs = isLocal ? 0 : isChanged ? 2 * TURN_MS : TURN_MS;
+    if (granted.size === 0) this.#nextTurnMs = Math.max(this.#nextTurnMs, nowMs - MAX_SAVED_TURNS * TURN_MS) + costMs;
     this.#plan();
-    return { grants, waitMsOf: ({ id }) => runWaitMs.get(id) ?? waitMs, restMs: this.#restMs(result, nowMs) };
+    return {
+      grants,
+      waitMsOf: ({ id }) => runWaitMs.get(id) ?? waitMs,
+      nextTurnMs: this.#waitForTurnMs(result, nowMs),
+    };
   }
 
   /** Milliseconds until the next turn of queued calls. */
-  #restMs({ ahead, waitMs, isLocal }: TurnResult, nowMs: number): number {
+  #waitForTurnMs({ ahead, waitMs, isLocal }: TurnResult, nowMs: number): number {
     const { outage, clock, random } = this.#options;
     if (outage === undefined) {
       // A detached run ahead in the queue may never return.
-      const mostMs = clock.perRequest ? LOOK_AGAIN_MS : ahead > 0 ? MAX_REST_MS : Number.POSITIVE_INFINITY;
-      return Math.min(waitMs, mostMs);
+      const maxMs = clock.perRequest ? WORKERS_POLL_MS : ahead > 0 ? MAX_REST_MS : Number.POSITIVE_INFINITY;
+      return Math.min(waitMs, maxMs);
     }
     if (isLocal) return Math.min(waitMs, outage.untilMs - nowMs);
-    return Math.max(Math.min(waitMs, MAX_REST_MS) + random.next() * SPREAD_MS, this.#paidMs - nowMs);
+    return Math.max(Math.min(waitMs, MAX_REST_MS) + random.next() * SPREAD_MS, this.#nextTurnMs - nowMs);
   }
 
   #slot(id: string): Release {
@@ -283,7 +287,7 @@ export class RateLimit {
     const nowMs = clock.now();
     const outageMs = outage && outage.untilMs > nowMs ? outage.untilMs : undefined;
     const updatesMs = (this.#updates[0]?.atMs ?? Number.POSITIVE_INFINITY) + this.#reportMs;
-    const reportMs = this.#queue.size > 0 ? Math.max(updatesMs, this.#paidMs) : updatesMs;
+    const reportMs = this.#queue.size > 0 ? Math.max(updatesMs, this.#nextTurnMs) : updatesMs;
     const isOpen = this.#open.size + this.#replay.length > 0;
     const dueMs = Math.min(reportMs, isOpen ? (outageMs ?? nowMs + RENEW_MS) : Number.POSITIVE_INFINITY);
     if (this.#timer && this.#timer.dueMs <= dueMs) return;
@@ -310,24 +314,24 @@ export class RateLimit {
 }
 
 /** Limits the calls per turn, because a queue may be long. */
-function firstOf(asks: Iterable<Ask>): Ask[] {
-  const first: Ask[] = [];
-  for (const ask of asks) {
-    if (first.length === MAX_ASKS) break;
-    first.push(ask);
+function firstOf(queued: Iterable<SlotRequest>): SlotRequest[] {
+  const first: SlotRequest[] = [];
+  for (const request of queued) {
+    if (first.length === MAX_PER_TURN) break;
+    first.push(request);
   }
   return first;
 }
 
-type Outcome = TurnOutcome<Ask, Release>;
+type Outcome = TurnOutcome<SlotRequest, Release>;
 
 interface Step {
-  readonly asks: readonly Ask[];
-  readonly tries: readonly Ask[];
+  readonly queued: readonly SlotRequest[];
+  readonly immediate: readonly SlotRequest[];
   readonly updates: readonly SlotUpdate[];
 }
 
-function relativeTo(askedMs: number, update: SlotUpdate): RateLimitUpdate {
-  if ('pausedUntilMs' in update) return { pauseMs: update.pausedUntilMs - askedMs };
-  return { call: update.call, outcome: update.outcome, agoMs: askedMs - update.atMs };
+function relativeTo(startMs: number, update: SlotUpdate): RateLimitUpdate {
+  if ('pausedUntilMs' in update) return { pauseMs: update.pausedUntilMs - startMs };
+  return { call: update.call, outcome: update.outcome, agoMs: startMs - update.atMs };
 }

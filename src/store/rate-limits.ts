@@ -21,12 +21,15 @@ const LIMIT = required(
   'a whole number of at least 1, or Infinity',
   (value) => value === Number.POSITIVE_INFINITY || (typeof value === 'number' && Number.isInteger(value) && value >= 1),
 );
-const A_WINDOW = 'a number of milliseconds above 0';
-const WINDOW_MS = must(A_WINDOW, (value) => typeof value === 'number' && value > 0 && value < Number.POSITIVE_INFINITY);
+const WINDOW_FORM = 'a number of milliseconds above 0';
+const WINDOW_MS = must(
+  WINDOW_FORM,
+  (value) => typeof value === 'number' && value > 0 && value < Number.POSITIVE_INFINITY,
+);
 const RATE = refined(
   optionsOf({ limit: LIMIT, windowMs: WINDOW_MS }, 'an object { limit, windowMs }'),
   ({ limit, windowMs }) => windowMs !== undefined || limit === Number.POSITIVE_INFINITY,
-  { option: 'windowMs', what: A_WINDOW },
+  { option: 'windowMs', what: WINDOW_FORM },
 );
 
 export const LIMITS = optional(
@@ -47,8 +50,8 @@ export interface RateLimitsOptions {
 export class RateLimits {
   readonly #options: RateLimitsOptions;
   readonly #limits: ReadonlyMap<string, Rate>;
-  readonly #kept = new Map<string, RateLimit>();
-  readonly #make: (name: string, limit: Rate) => RateLimit;
+  readonly #rateLimits = new Map<string, RateLimit>();
+  readonly #create: (name: string, limit: Rate) => RateLimit;
 
   constructor(options: RateLimitsOptions) {
     const { limits, shared, random } = options;
@@ -61,7 +64,7 @@ export class RateLimits {
     };
     this.#limits = new Map(RATE_LIMIT_NAMES.map((name) => [name, rateOf(name)]));
     const backends = shared ? new Map<string, RateLimitBackend>() : options.backends;
-    this.#make = (name, limit) => {
+    this.#create = (name, limit) => {
       const backend = backends.get(name) ?? shared?.open(name) ?? memoryBackend(clock, RATES[name as RateLimitName]);
       backends.set(name, backend);
       return new RateLimit({ name, limit, backend, clock, random, outage: shared?.outage });
@@ -70,7 +73,7 @@ export class RateLimits {
 
   /** Waits for a slot. Resolves with the function that releases it. */
   acquire(name: string, call: RateLimitedCall): Promise<Release> {
-    return this.#of(name).acquire(call);
+    return this.#get(name).acquire(call);
   }
 
   /**
@@ -78,7 +81,7 @@ export class RateLimits {
    * its position.
    */
   tryAcquire(name: string, call: Pick<RateLimitedCall, 'warn'>, run?: DetachedRun): Promise<Release | number> {
-    return this.#of(name).tryAcquire(call, run);
+    return this.#get(name).tryAcquire(call, run);
   }
 
   /**
@@ -86,19 +89,19 @@ export class RateLimits {
    * same moment.
    */
   pause(name: string, ms: number): void {
-    if (ms > 0 && ms < Number.POSITIVE_INFINITY) this.#of(name).pause(noEarlier(ms, this.#options.random.next()));
+    if (ms > 0 && ms < Number.POSITIVE_INFINITY) this.#get(name).pause(noEarlier(ms, this.#options.random.next()));
   }
 
   /** Returns the rate limit and the wait for its next slot, for the poll scheduler. */
-  look(name: string): Rate & { readonly nextFreeMs: number } {
-    const { waitMs } = this.#of(name).look();
+  peek(name: string): Rate & { readonly nextFreeMs: number } {
+    const { waitMs } = this.#get(name).peek();
     return { ...this.#limitOf(name), nextFreeMs: waitMs };
   }
 
   /** If true, a slot is in use, a call is queued, or a pause applies. */
   get busy(): boolean {
     return [...this.#limits.keys()].some((name) => {
-      const { limit, free, queued, pausedMs } = this.#show(name);
+      const { limit, free, queued, pausedMs } = this.#stateOf(name);
       return free < limit || queued + pausedMs > 0;
     });
   }
@@ -119,16 +122,16 @@ export class RateLimits {
       readonly pausedMs: number;
     }
   > {
-    return Object.fromEntries([...this.#limits.keys()].map((name) => [name, this.#show(name)]));
+    return Object.fromEntries([...this.#limits.keys()].map((name) => [name, this.#stateOf(name)]));
   }
 
-  #show(name: string): ReturnType<RateLimits['snapshot']>[string] {
+  #stateOf(name: string): ReturnType<RateLimits['snapshot']>[string] {
     const rate = this.#limitOf(name);
     const { limit } = rate;
     const windowMs = limit === Number.POSITIVE_INFINITY ? 0 : rate.windowMs;
-    const kept = this.#of(name);
-    const { free, pausedMs } = kept.look();
-    return { limit, windowMs, free, queued: kept.queued, pausedMs };
+    const rateLimit = this.#get(name);
+    const { free, pausedMs } = rateLimit.peek();
+    return { limit, windowMs, free, queued: rateLimit.queued, pausedMs };
   }
 
   #limitOf(name: string): Rate {
@@ -136,9 +139,9 @@ export class RateLimits {
   }
 
   /** On Workers, promises belong to a request, so each call creates its own object on the same state. */
-  #of(name: string): RateLimit {
-    const kept = this.#kept.get(name) ?? this.#make(name, this.#limitOf(name));
-    if (!this.#options.clock.perRequest) this.#kept.set(name, kept);
-    return kept;
+  #get(name: string): RateLimit {
+    const rateLimit = this.#rateLimits.get(name) ?? this.#create(name, this.#limitOf(name));
+    if (!this.#options.clock.perRequest) this.#rateLimits.set(name, rateLimit);
+    return rateLimit;
   }
 }

@@ -20,20 +20,20 @@ function storeBackend(where: StoreGroup, outage: StoreOutage): RateLimitBackend 
   /** Milliseconds by which the store's clock is ahead of this process's. */
   let aheadMs = 0;
   const locally = <T>(change: Change<T>) =>
-    change(known, { nowMs: clock.now() + aheadMs, askedMs: clock.now(), isLocal: true }).result;
+    change(known, { nowMs: clock.now() + aheadMs, startMs: clock.now(), isLocal: true }).result;
   return {
-    look: (see) => see(known, clock.now() + aheadMs),
+    peek: (select) => select(known, clock.now() + aheadMs),
     async update(change) {
       if (clock.now() < outage.untilMs) return locally(change);
       try {
-        const [state, ahead, result] = await updateGroup(where, [KEY], ({ values, nowMs }, askedMs) => {
+        const [state, ahead, result] = await updateGroup(where, [KEY], ({ values, nowMs }, startMs) => {
           const stored = decodeRateLimit(values[KEY]);
           if (stored === undefined) {
             throw setupError(
               `The store has data of another program under "${group}". Pass a prefix that only gen-client uses.`,
             );
           }
-          const changed = change(stored, { nowMs, askedMs, isLocal: false });
+          const changed = change(stored, { nowMs, startMs, isLocal: false });
           const value = encodeRateLimit(stored);
           const isWritten = changed.isChanged && (value !== null || values[KEY] !== undefined);
           const seen = [stored, nowMs - clock.now(), changed.result] as const;

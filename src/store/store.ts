@@ -32,7 +32,7 @@ const MAX_LOST_SWAPS = 400;
 
 /**
  * Reads the keys, runs the rule, and swaps. Retries from the read if another process wrote first, so the rule must be
- * pure. `askedMs` is when the read began, by this process's clock.
+ * pure. `startMs` is when the read began, by this process's clock.
  *
  * An abort ends the loop before the next read. Rejects with a ConnectionError if the store fails, times out, or rejects
  * every swap.
@@ -40,7 +40,7 @@ const MAX_LOST_SWAPS = 400;
 export async function updateGroup<T>(
   { store, group, clock, random }: StoreGroup,
   keys: readonly string[],
-  rule: (seen: StoredValues, askedMs: number) => Decision<T>,
+  rule: (seen: StoredValues, startMs: number) => Decision<T>,
   signal?: AbortSignal,
 ): Promise<T> {
   const bounded = boundedStore(store, clock);
@@ -50,7 +50,7 @@ export async function updateGroup<T>(
   let sinceMs = time.now();
   for (let lost = 0; ; lost++) {
     signal?.throwIfAborted();
-    const [askedMs, readMs] = [clock.now(), time.now()];
+    const [startMs, readMs] = [clock.now(), time.now()];
     const seen = await bounded.read(group, keys);
     // A new version means that another process was faster. The same version means that the store rejected the swap.
     if (seen.version !== version) sinceMs = readMs;
@@ -61,11 +61,11 @@ export async function updateGroup<T>(
     }
     if (lost === MAX_LOST_SWAPS) throw new ConnectionError(`The store rejected ${lost} writes in a row`);
     version = seen.version;
-    const { changes, result } = rule(seen, askedMs);
+    const { changes, result } = rule(seen, startMs);
     if (Object.keys(changes).length === 0) return result;
     if (await bounded.write(group, seen.version, changes)) return result;
-    const mostMs = Math.min(LOST_SWAP_MS * 2 ** Math.min(lost, 10), MAX_LOST_SWAP_MS);
-    await sleep(time, 1 + random.next() * mostMs, signal);
+    const maxMs = Math.min(LOST_SWAP_MS * 2 ** Math.min(lost, 10), MAX_LOST_SWAP_MS);
+    await sleep(time, 1 + random.next() * maxMs, signal);
   }
 }
 
@@ -77,21 +77,21 @@ const TIMEOUT_MS = 2_000;
 export function boundedStore(store: Store, clock: Clock): Store {
   const time = storeClock(store, clock);
   const { timeoutMs = TIMEOUT_MS } = store;
-  const bounded = <T>(ask: () => Promise<T>): Promise<T> =>
+  const bounded = <T>(operation: () => Promise<T>): Promise<T> =>
     new Promise((resolve, reject) => {
-      const late = () =>
+      const timeOut = () =>
         reject(
           new ConnectionError(
             `The store did not respond within ${timeoutMs} ms (timeoutMs). Check the connection, or raise timeoutMs.`,
           ),
         );
-      const cancel = time.after(timeoutMs, late);
-      (async () => ask())()
+      const cancel = time.after(timeoutMs, timeOut);
+      (async () => operation())()
         .finally(cancel)
         .then(resolve, (error) => reject(storeError(error)));
     });
   return {
-    read: async (group, keys) => checkedValues(await bounded(() => store.read(group, keys))),
+    read: async (group, keys) => validValues(await bounded(() => store.read(group, keys))),
     write: (group, version, changes) => bounded(() => store.write(group, version, changes)),
   };
 }
@@ -101,12 +101,12 @@ function storeError(cause: unknown): GenError {
   return GenError.isInstance(cause) ? cause : new ConnectionError(reasonOf(cause), { cause });
 }
 
-function checkedValues(answer: StoredValues): StoredValues {
-  const { version, nowMs, values } = answer ?? {};
+function validValues(response: StoredValues): StoredValues {
+  const { version, nowMs, values } = response ?? {};
   if (typeof version === 'string' && Number.isFinite(nowMs) && typeof values === 'object' && values !== null)
-    return answer;
+    return response;
   const shape = 'an object { version, nowMs, values } with a string, a number, and an object';
-  throw setupError(invalidValueMessage('The result of store.read', shape, answer));
+  throw setupError(invalidValueMessage('The result of store.read', shape, response));
 }
 
 /** Creates an error for a misconfiguration, which a retry can't fix. */

@@ -2,7 +2,7 @@
 import { markPage } from '../errors/gen-error.js';
 import { type APIError, ResponseError } from '../errors/index.js';
 import { hasNoBody } from '../rules/failure-kind.js';
-import { hasError, isMarkup, isPageBody, isRefusalBody } from '../rules/refusal.js';
+import { hasError, isMarkup, isPageBody, isRejectionBody } from '../rules/rejection.js';
 import { bodyLength, readUpTo, withBody } from '../runtime/bytes.js';
 import type { Deadline } from '../runtime/deadline.js';
 import { scrubText } from '../runtime/scrub.js';
@@ -38,7 +38,7 @@ export async function readAnswer<T>(call: Call<T>, attempt: Attempt, response: R
   const { text } = await readWhole(attempt, response);
   attempt.deadline.end();
   if (call.toService && isMarkup(text, response.headers.get('content-type'))) throw notJson(call, { response, text });
-  if (call.toService && isRefusalBody(parseJson(text))) throw apiErrorOf(attempt, { response, text });
+  if (call.toService && isRejectionBody(parseJson(text))) throw apiErrorOf(attempt, { response, text });
   const whole = withText(response, text);
   return { ...meta, response: whole, decoded: { data: kind.read(whole) } };
 }
@@ -59,7 +59,7 @@ async function readJson<T>(call: Call<T>, request: JsonRequest<T>, attempt: Atte
   const value = whole ? parseJson(text) : undefined;
   if (attempt.responseInfo) recordSize(attempt.responseInfo, text, value);
   if (whole && value === undefined && (text !== '' || request.creates)) throw notJson(call, { response, text });
-  if (isRefusalBody(value)) throw apiErrorOf(attempt, { response, text });
+  if (isRejectionBody(value)) throw apiErrorOf(attempt, { response, text });
   try {
     if (!whole) throw responseTooLarge(call, response);
     return {

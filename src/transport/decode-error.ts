@@ -1,8 +1,8 @@
 import { JOB_ERRORS, REQUEST_ERRORS, type Recovery, rowOf } from '../errors/codes.js';
 import { markPage } from '../errors/gen-error.js';
 import { type APIError, documentedStatus } from '../errors/index.js';
-import { refusalKind, storageRefusalKind } from '../rules/failure-kind.js';
-import { isMarkup, isPageBody } from '../rules/refusal.js';
+import { errorTypeOf, storageErrorTypeOf } from '../rules/failure-kind.js';
+import { isMarkup, isPageBody } from '../rules/rejection.js';
 import { readRetryAfter, readSeconds } from '../rules/retry-after.js';
 import { scrubHeaders, scrubText, scrubValue } from '../runtime/scrub.js';
 import { type Fields, isFields, parseJson, requestIdOf } from '../schemas/envelope.js';
@@ -49,7 +49,7 @@ export function decodeError(refusal: RejectedResponse, call: RejectedCall): APIE
   const documented = code === undefined ? undefined : rowOf(BY_CODE, code);
   const { status } = refusal;
   const isStorage = call.toService === false;
-  const [Class, recovery] = isStorage ? storageRefusalKind(status) : refusalKind(documentedStatus({ status, code }));
+  const [Class, recovery] = isStorage ? storageErrorTypeOf(status) : errorTypeOf(documentedStatus({ status, code }));
   const byCode = code === undefined || isStorage ? undefined : (documented?.[1] ?? rowOf(JOB_RECOVERY, code));
   const { method, url, idempotencyKey, attempts } = call;
   const isPage = call.expectsJson && isPageBody(text, headers.get('content-type'));

@@ -1,6 +1,6 @@
 import { seenFromCallerOf } from '../errors/gen-error.js';
 import { GenError } from '../errors/index.js';
-import { ENDED, type JobProgress } from '../rules/read-order.js';
+import { ENDED, type JobProgress } from '../rules/polling.js';
 import { onAbort } from '../runtime/deadline.js';
 import { invalidValueMessage } from '../schemas/format-value.js';
 import { isCompleted, type Job } from '../schemas/job.js';

@@ -1,10 +1,10 @@
 import { POLL_SHARE, type Rate, type RateLimitName } from '../rules/limits.js';
-import { type Candidate, type Model, rankOf } from '../rules/read-order.js';
+import { type Candidate, type JobStats, rankOf } from '../rules/polling.js';
 
 export interface Ranked extends Candidate {
   dueMs: number;
   /** Durations of the job's model. All of its jobs share this object. */
-  of: { model: Model };
+  of: { model: JobStats };
   /** Remaining polls at short intervals after the job's end was announced. */
   eager: number;
   /** If true, no wait needs the result. The job is polled when no other is due. */
@@ -12,13 +12,13 @@ export interface Ranked extends Candidate {
 }
 
 export interface PollLimits {
-  look(name: RateLimitName): Rate & {
+  peek(name: RateLimitName): Rate & {
     /** Milliseconds until a slot is free, or 0. */
     readonly nextFreeMs: number;
   };
 }
 
-export const NO_LIMITS: PollLimits = { look: () => ({ limit: Number.POSITIVE_INFINITY, windowMs: 1, nextFreeMs: 0 }) };
+export const NO_LIMITS: PollLimits = { peek: () => ({ limit: Number.POSITIVE_INFINITY, windowMs: 1, nextFreeMs: 0 }) };
 
 /** Longest pause after a 429. */
 const MAX_HOLD_MS = 60_000;
@@ -78,7 +78,7 @@ export class PollQueue<E extends Ranked> {
 
   /** Milliseconds until an urgent poll can be sent after all due jobs, including the wait for a rate limit slot. */
   freeInMs(now: number): number {
-    const { limit, windowMs, nextFreeMs } = this.#limits.look('jobs.get');
+    const { limit, windowMs, nextFreeMs } = this.#limits.peek('jobs.get');
     const ahead = this.#due.size + this.#urgent.size;
     const aheadMs = limit === Number.POSITIVE_INFINITY ? 0 : (ahead * windowMs) / (POLL_SHARE * limit);
     return Math.max(this.#waitMs(now, true, 0) + aheadMs, nextFreeMs);
@@ -94,7 +94,7 @@ export class PollQueue<E extends Ranked> {
    * even if others queue. When the limit is reached, one poll at a time waits for a slot.
    */
   #waitMs(now: number, isUrgent: boolean, pollsInFlight: number): number {
-    const { limit, windowMs, nextFreeMs } = this.#limits.look('jobs.get');
+    const { limit, windowMs, nextFreeMs } = this.#limits.peek('jobs.get');
     const heldMs = Math.max(0, this.#heldUntilMs - now);
     if (limit === Number.POSITIVE_INFINITY) return heldMs;
     const perMs = (POLL_SHARE * limit) / windowMs;
@@ -114,7 +114,7 @@ export class PollQueue<E extends Ranked> {
    */
   #first(now: number): E | undefined {
     const [first] = this.#due;
-    if (this.#limits.look('jobs.get').limit === Number.POSITIVE_INFINITY)
+    if (this.#limits.peek('jobs.get').limit === Number.POSITIVE_INFINITY)
       return first ?? this.#chargeOnly.values().next().value;
     let best: E | undefined;
     let bestRank = Number.NEGATIVE_INFINITY;

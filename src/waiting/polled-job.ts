@@ -1,4 +1,4 @@
-import { ENDED, type JobProgress, learned, modelKey, newModel, progressOf } from '../rules/read-order.js';
+import { ENDED, type JobProgress, newStats, progressOf, statsKey, withPoll } from '../rules/polling.js';
 import type { Clock } from '../runtime/clock.js';
 import { isCompleted, isSettled, type Job } from '../schemas/job.js';
 import type { JobDurations } from '../store/learned-values.js';
@@ -10,7 +10,7 @@ export interface PolledJob extends Ranked {
   /** Class of the job for learned durations, if its create is known. */
   readonly lengthClass: string | undefined;
   sinceMs: number;
-  lastReadMs: number;
+  idleSinceMs: number;
   /** Waits on the job. The first one polls, and moves to the end if the poll fails. */
   readonly subscribers: JobSubscriber[];
   /** Increases with each successful poll. */
@@ -87,7 +87,7 @@ export class JobRhythms {
     const ageMs = this.#ageMs(job);
     const of = this.#modelOf(job);
     // Only the ID is known, so the job may have ended.
-    const firstMs = job ? (pollIntervalMs ?? this.#spread(of.model.rhythm.firstMs) - ageMs) : 0;
+    const firstMs = job ? (pollIntervalMs ?? this.#spread(of.model.timing.firstMs) - ageMs) : 0;
     return {
       id,
       job,
@@ -96,7 +96,7 @@ export class JobRhythms {
       lengthClass: this.#lengths?.classOf(id),
       subscribers: [],
       sinceMs: now - ageMs,
-      lastReadMs: now,
+      idleSinceMs: now,
       dueMs: now + firstMs,
       eager: 0,
       version: 0,
@@ -119,7 +119,7 @@ export class JobRhythms {
       (ms, { pollIntervalMs = ms }) => Math.min(ms, pollIntervalMs),
       Number.POSITIVE_INFINITY,
     );
-    const natural = own < Number.POSITIVE_INFINITY ? own : this.#spread(of.model.rhythm.intervalMs);
+    const natural = own < Number.POSITIVE_INFINITY ? own : this.#spread(of.model.timing.intervalMs);
     return eager > 0 ? Math.min(natural, EAGER_MS * 2 ** (EAGER_POLLS - eager)) : natural;
   }
 
@@ -134,7 +134,7 @@ export class JobRhythms {
     const ageMs = tookMs >= 0 ? tookMs : now - entry.sinceMs;
     const hasCompleted = isCompleted(job);
     // Ignore failed jobs, because many are rejected within moments.
-    if (hasCompleted || !hasEnded) entry.of.model = learned(entry.of.model, ageMs, hasCompleted);
+    if (hasCompleted || !hasEnded) entry.of.model = withPoll(entry.of.model, ageMs, hasCompleted);
     if (hasCompleted) this.completed(entry, job, ageMs);
   }
 
@@ -142,22 +142,22 @@ export class JobRhythms {
   completed(entry: PolledJob, job: Job, ms: number): void {
     if (entry.isLearned) return;
     entry.isLearned = true;
-    this.#lengths?.learn(modelKey(job), ms);
+    this.#lengths?.learn(statsKey(job), ms);
     if (entry.lengthClass !== undefined) this.#lengths?.learn(entry.lengthClass, ms);
   }
 
   progressOf(subscriber: JobSubscriber, job: Job, now: number): JobProgress {
     if (isSettled(job)) return ENDED;
     const { sinceMs, lengthClass } = subscriber.entry;
-    const lengthMs = this.#lengths?.expectedMs(lengthClass ?? modelKey(job));
+    const lengthMs = this.#lengths?.expectedMs(lengthClass ?? statsKey(job));
     const reported = progressOf(lengthMs, now - sinceMs, subscriber.progress);
     subscriber.progress = reported.progress;
     return reported;
   }
 
   #modelOf(job: Job | undefined): Ranked['of'] {
-    const key = modelKey(job);
-    const record = this.#models.get(key) ?? { model: newModel(job) };
+    const key = statsKey(job);
+    const record = this.#models.get(key) ?? { model: newStats(job) };
     this.#models.set(key, record);
     return record;
   }

@@ -1,5 +1,5 @@
 import { endsWait, isRateLimited, isStrayPage, MAX_WITHOUT_FILE_MS } from '../rules/failure-kind.js';
-import { ENDED, type JobProgress, pollPauseMs } from '../rules/read-order.js';
+import { ENDED, type JobProgress, pollPauseMs } from '../rules/polling.js';
 import { type Clock, randomOf, steady, wallOf } from '../runtime/clock.js';
 import { setAndEvict } from '../runtime/set-and-evict.js';
 import { isObject } from '../schemas/envelope.js';
@@ -120,7 +120,7 @@ export class PollScheduler {
     const now = this.#clock.now();
     this.#rhythms.pollSucceeded(entry, job, now);
     entry.version++;
-    entry.lastReadMs = now;
+    entry.idleSinceMs = now;
     entry.lastPollMs = now;
     entry.failures = 0;
     entry.pages = 0;
@@ -146,7 +146,7 @@ export class PollScheduler {
     if (error === RESTART) this.#delayUntil(entry, now);
     else if (!ends) {
       const asked = requestedPauseMs(error, maxRetryAfterMs);
-      entry.lastReadMs = now;
+      entry.idleSinceMs = now;
       entry.failures++;
       entry.lastError = error;
       if (isRateLimited(error)) queue.hold(now, asked);
@@ -201,7 +201,7 @@ export class PollScheduler {
     const now = this.#clock.now();
     if (entry.announcement !== undefined && (entry.announcement === 'verified' || !isVerified)) {
       // Repeated notifications must not use up the polls of other jobs.
-      this.#delayUntil(entry, Math.min(entry.dueMs, Math.max(now, entry.lastReadMs + MIN_REPEAT_MS)));
+      this.#delayUntil(entry, Math.min(entry.dueMs, Math.max(now, entry.idleSinceMs + MIN_REPEAT_MS)));
       return;
     }
     entry.announcement = isVerified ? 'verified' : 'hint';

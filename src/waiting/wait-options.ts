@@ -1,5 +1,5 @@
 import * as option from '../rules/options.js';
-import type { JobProgress } from '../rules/read-order.js';
+import type { JobProgress } from '../rules/polling.js';
 import type { Recover } from '../rules/run-state.js';
 import { isFields } from '../schemas/envelope.js';
 import type { Job } from '../schemas/job.js';
@@ -27,7 +27,7 @@ export interface WaitOptions {
 /** Checks of the options of `waitForJob`, `waitForJobs`, and `watchJob`. */
 export const WAIT_CHECKS = {
   signal: option.abortSignal,
-  timeoutMs: option.timeLimit,
+  timeoutMs: option.timeoutOrFalse,
   pollIntervalMs: option.must(
     'a number of milliseconds above 0',
     (value) => typeof value === 'number' && value > 0 && value < Number.POSITIVE_INFINITY,

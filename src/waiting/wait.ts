@@ -4,7 +4,7 @@ import { endsWait, missingFileError } from '../rules/failure-kind.js';
 import { callerContext, callObserver } from '../runtime/callbacks.js';
 import type { Clock } from '../runtime/clock.js';
 import { abortable, onAbort, sleep } from '../runtime/deadline.js';
-import { LOOK_AGAIN_MS } from '../runtime/platform.js';
+import { WORKERS_POLL_MS } from '../runtime/platform.js';
 import { type CompletedJob, isFinal, isSettled, type Job } from '../schemas/job.js';
 import type { JobReporter } from '../transport/call.js';
 import type { PollLimits } from './poll-queue.js';
@@ -41,7 +41,7 @@ export interface WaitContext {
 }
 
 /** Pauses between calls of a key function that fails before the first poll. */
-const KEY_PAUSE = { firstMs: 1_000, mostMs: 60_000 } as const;
+const KEY_PAUSE = { firstMs: 1_000, maxMs: 60_000 } as const;
 /** Maximum charge-only polls for a job. With their backoff, they take five minutes. */
 const MAX_CHARGE_POLLS = 8;
 
@@ -155,7 +155,7 @@ class WaitLoop {
     return new Promise((resolve, reject) => {
       // On Workers, another request can't resolve this promise, so the wait checks periodically.
       let stopLooking: (() => void) | undefined;
-      if (this.#clock.perRequest) stopLooking = this.#clock.after(LOOK_AGAIN_MS, () => this.#endSleep?.());
+      if (this.#clock.perRequest) stopLooking = this.#clock.after(WORKERS_POLL_MS, () => this.#endSleep?.());
       this.#endSleep = () => {
         this.#endSleep = undefined;
         this.#isWoken = false;

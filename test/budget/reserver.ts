@@ -41,7 +41,7 @@ export function reserverOn(store: Store, clock: Clock, terms: BudgetTerms) {
       };
       const fail = (outcome: 'refused' | 'unsent' | 'lost') =>
         ledger.record((tx) => failCreate(tx, { id, owner, outcome }));
-      const request = { id, owner, entry, rejectsUnknown: [false], isAgain: true };
+      const request = { id, owner, entry, rejectsUnknown: [false], mayBeUsed: true };
       const result = await ledger.reserve(request, { signal }).catch((error) => {
         void fail('unsent').catch(() => {});
         ledger.endCall(owner);
@@ -61,7 +61,7 @@ export function reserverOn(store: Store, clock: Clock, terms: BudgetTerms) {
         },
         async answered({ jobId, quotedTokens = undefined }: Spent) {
           const response = { jobId, quotedTokens: quotedTokens ?? null, isUncharged: false };
-          await ledger.record((tx) => acceptCreate(tx, { id, owner, asked: entry, sentKey: key, ...response }));
+          await ledger.record((tx) => acceptCreate(tx, { id, owner, fallback: entry, sentKey: key, ...response }));
           ledger.endCall(owner);
         },
         async failed({ error, wasSent }: { readonly error: unknown; readonly wasSent: boolean }) {

@@ -192,7 +192,7 @@ describe('the numbers', () => {
     expect(Object.fromEntries(uploads)).toEqual(limits.uploadBytes);
     expect(CHARACTER_WIDTH).toBe(limits.characterImageWidthPx);
     expect(WEBHOOK_TOLERANCE_S).toBe(limits.webhookToleranceSeconds);
-    expect([VIDEO_POLL_MS.least / 1000, VIDEO_POLL_MS.most / 1000]).toEqual(limits.videoPollSeconds);
+    expect([VIDEO_POLL_MS.min / 1000, VIDEO_POLL_MS.max / 1000]).toEqual(limits.videoPollSeconds);
     expect(USD_PER_TOKEN).toBe(limits.tokenUsd);
   });
 

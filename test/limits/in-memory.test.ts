@@ -169,7 +169,7 @@ describe.each([
     expect(snapshot()).toMatchObject({ free: 0, queued: 1, pausedMs: 0 });
     limits.pause(LIMIT_NAME, 3000);
     expect(snapshot()).toMatchObject({ free: 0, pausedMs: 3150 });
-    expect(limits.look(LIMIT_NAME)).toEqual({ limit: 2, windowMs: 1000, nextFreeMs: 3150 });
+    expect(limits.peek(LIMIT_NAME)).toEqual({ limit: 2, windowMs: 1000, nextFreeMs: 3150 });
     await clock.advance(3150);
     expect(snapshot()).toMatchObject({ pausedMs: 0 });
   });

@@ -23,7 +23,7 @@ const STATED: readonly (readonly [pattern: RegExp, expected: number])[] = [
   [/(\d+) downloads(?=,| a minute| per minute)/g, LIMITS['jobs.output'].limit],
   [/(\d+) each of creating/g, LIMITS['uploads.put'].limit],
   [/limits\(\)\['videos\.create'\]\); \/\/ \{ limit: (\d+)/g, LIMITS['videos.create'].limit],
-  [/every (\d+) to 1[25] seconds/g, VIDEO_POLL_MS.least / 1000],
+  [/every (\d+) to 1[25] seconds/g, VIDEO_POLL_MS.min / 1000],
   [/(\d+) MB \(images\)|[Ii]mages (\d+) MB/g, UPLOAD_BYTES.IMAGE / MB],
   [/(\d+) MB \(videos\)|videos (\d+) MB/g, UPLOAD_BYTES.VIDEO / MB],
   [/(\d+) MB \(audio\)|audio (\d+) MB/g, UPLOAD_BYTES.AUDIO / MB],

@@ -2,11 +2,11 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
-  lookAt,
   newRateLimit,
   type RateLimitTurn,
   type RateLimitUpdate,
   updateSlots,
+  viewAt,
 } from '../../src/rules/rate-limit.js';
 import { decodeRateLimit, encodeRateLimit } from '../../src/rules/stored-rate-limit.js';
 
@@ -18,8 +18,8 @@ const turn = (who: string, more: Partial<RateLimitTurn> = {}): RateLimitTurn => 
   who,
   updates: [],
   open: [],
-  asks: [],
-  tries: [],
+  queued: [],
+  immediate: [],
   leaseMs: LEASE_MS,
   positionMs: 15_000,
   ...more,
@@ -29,69 +29,72 @@ const ids = (who: string, count: number) => Array.from({ length: count }, (_, at
 describe('updateSlots', () => {
   it('grants all free slots to a single process, and shares them among several', () => {
     const state = newRateLimit();
-    expect(updateSlots(state, turn('a', { asks: ids('a', 3) }), LIMIT, 0)).toMatchObject({
+    expect(updateSlots(state, turn('a', { queued: ids('a', 3) }), LIMIT, 0)).toMatchObject({
       granted: ['a0', 'a1', 'a2'],
     });
-    expect(updateSlots(state, turn('b', { asks: ids('b', 3) }), LIMIT, 0)).toMatchObject({ granted: ['b0'], ahead: 0 });
-    expect(updateSlots(state, turn('c', { asks: ['c0'] }), LIMIT, 0)).toMatchObject({ granted: [], ahead: 1 });
+    expect(updateSlots(state, turn('b', { queued: ids('b', 3) }), LIMIT, 0)).toMatchObject({
+      granted: ['b0'],
+      ahead: 0,
+    });
+    expect(updateSlots(state, turn('c', { queued: ['c0'] }), LIMIT, 0)).toMatchObject({ granted: [], ahead: 1 });
   });
 
   it('grants one slot while others wait, and moves the process to the end of the queue', () => {
     const state = newRateLimit();
-    updateSlots(state, turn('x', { asks: ids('x', 4) }), LIMIT, 0);
-    for (const who of ['a', 'b', 'c']) updateSlots(state, turn(who, { asks: ids(who, 5) }), LIMIT, 0);
+    updateSlots(state, turn('x', { queued: ids('x', 4) }), LIMIT, 0);
+    for (const who of ['a', 'b', 'c']) updateSlots(state, turn(who, { queued: ids(who, 5) }), LIMIT, 0);
     const updates = ids('x', 4).map((call) => ({ call, outcome: 'unused', agoMs: 0 }) as const);
-    expect(updateSlots(state, turn('b', { asks: ids('b', 5), updates }), LIMIT, 1).granted).toEqual(['b0']);
+    expect(updateSlots(state, turn('b', { queued: ids('b', 5), updates }), LIMIT, 1).granted).toEqual(['b0']);
     expect(state.queue.map(({ who }) => who)).toEqual(['a', 'c', 'b']);
     // Three slots are left for three waiting processes.
-    expect(updateSlots(state, turn('b', { asks: ids('b', 5).slice(1) }), LIMIT, 1).granted).toEqual(['b1']);
-    expect(updateSlots(state, turn('b', { asks: ids('b', 5).slice(2) }), LIMIT, 1).granted).toEqual([]);
-    expect(updateSlots(state, turn('a', { asks: ['a0'] }), LIMIT, 1).granted).toEqual(['a0']);
-    expect(updateSlots(state, turn('c', { asks: ['c0'] }), LIMIT, 1).granted).toEqual(['c0']);
+    expect(updateSlots(state, turn('b', { queued: ids('b', 5).slice(1) }), LIMIT, 1).granted).toEqual(['b1']);
+    expect(updateSlots(state, turn('b', { queued: ids('b', 5).slice(2) }), LIMIT, 1).granted).toEqual([]);
+    expect(updateSlots(state, turn('a', { queued: ['a0'] }), LIMIT, 1).granted).toEqual(['a0']);
+    expect(updateSlots(state, turn('c', { queued: ['c0'] }), LIMIT, 1).granted).toEqual(['c0']);
     expect(state.queue.map(({ who }) => who)).toEqual(['b']);
   });
 
   it('is idempotent if its result was lost', () => {
     const state = newRateLimit();
-    const requested = turn('a', { asks: ids('a', 2) });
+    const requested = turn('a', { queued: ids('a', 2) });
     updateSlots(state, requested, LIMIT, 0);
     expect(updateSlots(state, requested, LIMIT, 5)).toMatchObject({ granted: ['a0', 'a1'], isChanged: false });
-    expect(lookAt(state, LIMIT, 5).free).toBe(2);
+    expect(viewAt(state, LIMIT, 5).free).toBe(2);
   });
 
   it('reports no change if nothing changes', () => {
     const state = newRateLimit();
-    updateSlots(state, turn('a', { asks: ids('a', 4) }), LIMIT, 0);
-    updateSlots(state, turn('b', { asks: ['b0'] }), LIMIT, 0);
+    updateSlots(state, turn('a', { queued: ids('a', 4) }), LIMIT, 0);
+    updateSlots(state, turn('b', { queued: ['b0'] }), LIMIT, 0);
     const before = encodeRateLimit(state);
-    expect(updateSlots(state, turn('b', { asks: ['b0'] }), LIMIT, 4_000)).toMatchObject({
+    expect(updateSlots(state, turn('b', { queued: ['b0'] }), LIMIT, 4_000)).toMatchObject({
       granted: [],
       isChanged: false,
     });
-    expect(updateSlots(state, turn('c', { tries: ['c0'] }), LIMIT, 4_000)).toMatchObject({
+    expect(updateSlots(state, turn('c', { immediate: ['c0'] }), LIMIT, 4_000)).toMatchObject({
       granted: [],
       isChanged: false,
     });
     expect(encodeRateLimit(state)).toEqual(before);
     // Its position is renewed before it expires.
-    expect(updateSlots(state, turn('b', { asks: ['b0'] }), LIMIT, 8_000).isChanged).toBe(true);
+    expect(updateSlots(state, turn('b', { queued: ['b0'] }), LIMIT, 8_000).isChanged).toBe(true);
   });
 
   it("returns a call's wait: until a slot expires, or at least a window if that is unknown", () => {
     const state = newRateLimit();
-    updateSlots(state, turn('a', { asks: ids('a', 4) }), LIMIT, 0);
+    updateSlots(state, turn('a', { queued: ids('a', 4) }), LIMIT, 0);
     const answered = (call: string, agoMs: number) => ({ call, outcome: 'answered', agoMs }) as const;
     updateSlots(state, turn('a', { updates: [answered('a0', 500), answered('a1', 0)] }), LIMIT, 1_000);
-    const waits = ids('b', 6).map((who) => updateSlots(state, turn(who, { asks: [who] }), LIMIT, 1_000).waitMs);
+    const waits = ids('b', 6).map((who) => updateSlots(state, turn(who, { queued: [who] }), LIMIT, 1_000).waitMs);
     expect(waits).toEqual([REST_MS - 500, REST_MS, REST_MS, REST_MS, 2 * REST_MS - 500, 2 * REST_MS]);
   });
 
   it("releases a crashed process's position first, and its slots after its lease", () => {
     const state = newRateLimit();
-    updateSlots(state, turn('dead', { asks: ids('dead', 5) }), LIMIT, 0);
-    updateSlots(state, turn('a', { asks: ['a0'] }), LIMIT, 1_000);
-    expect(updateSlots(state, turn('a', { asks: ['a0'] }), LIMIT, LEASE_MS - 1).granted).toEqual([]);
-    expect(updateSlots(state, turn('a', { asks: ['a0'] }), LIMIT, LEASE_MS).granted).toEqual(['a0']);
+    updateSlots(state, turn('dead', { queued: ids('dead', 5) }), LIMIT, 0);
+    updateSlots(state, turn('a', { queued: ['a0'] }), LIMIT, 1_000);
+    expect(updateSlots(state, turn('a', { queued: ['a0'] }), LIMIT, LEASE_MS - 1).granted).toEqual([]);
+    expect(updateSlots(state, turn('a', { queued: ['a0'] }), LIMIT, LEASE_MS).granted).toEqual(['a0']);
   });
 });
 
@@ -99,13 +102,13 @@ describe('a clock that is set back', () => {
   it('preserves the differences between times', () => {
     const state = newRateLimit();
     const start = 3_600_000;
-    updateSlots(state, turn('a', { asks: ids('a', 4) }), LIMIT, start);
+    updateSlots(state, turn('a', { queued: ids('a', 4) }), LIMIT, start);
     updateSlots(state, turn('a', { updates: [{ call: 'a0', outcome: 'answered', agoMs: 0 }] }), LIMIT, start);
-    updateSlots(state, turn('b', { asks: ['b0'], updates: [{ pauseMs: 20_000 }] }), LIMIT, start);
-    const { waitMs } = updateSlots(state, turn('b', { asks: ['b0'] }), LIMIT, 0);
+    updateSlots(state, turn('b', { queued: ['b0'], updates: [{ pauseMs: 20_000 }] }), LIMIT, start);
+    const { waitMs } = updateSlots(state, turn('b', { queued: ['b0'] }), LIMIT, 0);
     expect(waitMs).toBe(20_000);
-    expect(lookAt(state, LIMIT, 20_001).free).toBe(1);
-    expect(lookAt(state, LIMIT, LEASE_MS).free).toBe(4);
+    expect(viewAt(state, LIMIT, 20_001).free).toBe(1);
+    expect(viewAt(state, LIMIT, LEASE_MS).free).toBe(4);
   });
 });
 
@@ -129,7 +132,7 @@ describe('a stored limit', () => {
         const updates: readonly RateLimitUpdate[] =
           ended === 'none' ? [] : ended === 'pause' ? [{ pauseMs: 900 }] : [{ call: id, outcome: ended, agoMs: 10 }];
         const requested = ids(`${who}${++calls}.`, asks);
-        updateSlots(state, turn(who, { asks: requested, updates, isUrgent }), { ...LIMIT, limit }, nowMs);
+        updateSlots(state, turn(who, { queued: requested, updates, isUrgent }), { ...LIMIT, limit }, nowMs);
         const stored = encodeRateLimit(state);
         if (stored === null) continue;
         const decoded = decodeRateLimit(stored.value);
@@ -137,7 +140,7 @@ describe('a stored limit', () => {
         expect(encodeRateLimit(decoded)).toEqual(stored);
         const copy = structuredClone(state);
         for (const later of [nowMs, nowMs + 5_000, nowMs + 40_000]) {
-          expect(lookAt(decoded, { ...LIMIT, limit }, later, 2)).toEqual(lookAt(copy, { ...LIMIT, limit }, later, 2));
+          expect(viewAt(decoded, { ...LIMIT, limit }, later, 2)).toEqual(viewAt(copy, { ...LIMIT, limit }, later, 2));
         }
       }
     });
@@ -150,7 +153,7 @@ describe('a stored limit', () => {
     const limit = { limit: 300, windowMs: 60_000 };
     const start = Date.UTC(2030, 1);
     for (let at = 0; at < 300; at++) {
-      updateSlots(state, turn('a', { tries: [`a${at}`] }), limit, start + at * 150);
+      updateSlots(state, turn('a', { immediate: [`a${at}`] }), limit, start + at * 150);
       const updates = [{ call: `a${at}`, outcome: 'answered', agoMs: 0 } as const];
       updateSlots(state, turn('a', { updates }), limit, start + at * 150 + 80);
     }

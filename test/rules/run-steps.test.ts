@@ -1,6 +1,6 @@
 // A run's next step after each event, and a queue's poll intervals.
 import { describe, expect, it } from 'vitest';
-import { queuedPollMs } from '../../src/rules/read-order.js';
+import { queuedPollMs } from '../../src/rules/polling.js';
 import { nextStep } from '../../src/rules/run.js';
 import { type JobRunState, type RunEvent, type RunRules, type RunStep, resumeRun } from '../../src/rules/run-state.js';
 import { failed, job, passed, proceed, start, stored, woken } from './run-events.js';

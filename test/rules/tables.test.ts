@@ -15,8 +15,8 @@ import { backoff, noEarlier, spread } from '../../src/rules/backoff.js';
 import { budgetTtlMs, expiresMs, periodAt } from '../../src/rules/budget.js';
 import * as rules from '../../src/rules/failure-kind.js';
 import * as files from '../../src/rules/files.js';
+import { expectedMs, pollPauseMs, progressOf, timingOf, withDuration } from '../../src/rules/polling.js';
 import { priceClassOf, priceOf, usdOf } from '../../src/rules/price.js';
-import { expectedMs, pollPauseMs, progressOf, rhythmOf, withLength } from '../../src/rules/read-order.js';
 import type { Job, JobCall } from '../../src/schemas/job.js';
 
 type Details = ConstructorParameters<typeof APIError>[1];
@@ -77,7 +77,7 @@ describe("a job's estimated duration", () => {
     expect(expectedMs([10])).toBe(10);
     expect(expectedMs([1_000, 10, 20, 30, 0])).toBe(20);
     expect(expectedMs([3, 4])).toBe(4);
-    const many = Array.from({ length: 25 }, (_, at) => at).reduce(withLength, []);
+    const many = Array.from({ length: 25 }, (_, at) => at).reduce(withDuration, []);
     expect(many).toEqual(Array.from({ length: 20 }, (_, at) => at + 5));
   });
 
@@ -109,7 +109,7 @@ describe('a poll', () => {
     [job(undefined, 'svc-image-fast'), { firstMs: 2_000, intervalMs: 2_500, typicalMs: 10_000 }],
     [job('character'), { firstMs: 2_000, intervalMs: 2_500, typicalMs: 10_000 }],
   ])('%j is polled with the schedule %j', (polled, rhythm) => {
-    expect(rhythmOf(polled)).toEqual(rhythm);
+    expect(timingOf(polled)).toEqual(rhythm);
   });
 
   it.each([
@@ -134,8 +134,8 @@ describe('pauses', () => {
     [5, 8_000],
     [9_999, 8_000],
   ])('after %i failures is %i ms', (failures, ms) => {
-    expect(backoff({ firstMs: 500, mostMs: 8_000 }, failures)).toBe(ms);
-    expect(backoff({ firstMs: 1, mostMs: Number.POSITIVE_INFINITY }, 99)).toBe(2 ** 30);
+    expect(backoff({ firstMs: 500, maxMs: 8_000 }, failures)).toBe(ms);
+    expect(backoff({ firstMs: 1, maxMs: Number.POSITIVE_INFINITY }, 99)).toBe(2 ** 30);
   });
 
   it('are randomized between half and full length, but never below Retry-After', () => {
@@ -273,7 +273,7 @@ describe("a job's file", () => {
     [rejected(403, { code: 'scope_missing' }), undefined],
     [connectionError(1), undefined],
   ])('%s: %s', (error, expected) => {
-    expect(files.fileRefusal(error)).toBe(expected);
+    expect(files.fileErrorKind(error)).toBe(expected);
   });
 
   it.each<[unknown, object]>([

@@ -61,15 +61,18 @@ export function ledger() {
   const id = 'account/k';
   const reserve = (owner: string, more: Partial<OpenCreate> = {}, at = id) => {
     const entry = { ...ENTRY, owners: [owner], ...more };
-    return { entry, result: rule.reserveCreate(tx, { id: at, owner, entry, rejectsUnknown: [false], isAgain: true }) };
+    return {
+      entry,
+      result: rule.reserveCreate(tx, { id: at, owner, entry, rejectsUnknown: [false], mayBeUsed: true }),
+    };
   };
   const send = (owner: string, sentKey = 'k', at = id) =>
     rule.recordSent(tx, { id: at, owner, params: {}, sentKey }).outcome;
   /** The tests' calls belong to their entry's run, if it has one. */
   const run = () => (tx.entry(id)?.rules ? {} : undefined);
   const accept = (owner: string, more: object = {}) => {
-    const { entry: asked } = reserve(owner);
-    const response = { id, owner, asked, sentKey: 'k', jobId: 'job_1', quotedTokens: 12, isUncharged: false };
+    const { entry: fallback } = reserve(owner);
+    const response = { id, owner, fallback, sentKey: 'k', jobId: 'job_1', quotedTokens: 12, isUncharged: false };
     rule.acceptCreate(tx, { ...response, run: run(), ...more });
   };
   const end = (more: Partial<rule.FinalState> = {}) =>

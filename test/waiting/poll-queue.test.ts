@@ -1,6 +1,6 @@
 // Which jobs the poll queue releases, at what rate, and in what order.
 import { describe, expect, it } from 'vitest';
-import { rhythmOf } from '../../src/rules/read-order.js';
+import { timingOf } from '../../src/rules/polling.js';
 import { NO_LIMITS, type PollLimits, PollQueue, type Ranked } from '../../src/waiting/poll-queue.js';
 import { readLimits } from './processes.js';
 
@@ -8,10 +8,10 @@ interface Entry extends Ranked {
   readonly id: string;
 }
 
-const of = { model: { rhythm: rhythmOf(undefined), runningMs: 0 } };
+const of = { model: { timing: timingOf(undefined), runningMs: 0 } };
 const NOW = 1_000_000;
 const entry = (id: string, more: Partial<Entry> = {}): Entry => ({
-  ...{ id, of, sinceMs: 0, lastReadMs: 0, eager: 0, isChargeOnly: false, dueMs: 0 },
+  ...{ id, of, sinceMs: 0, idleSinceMs: 0, eager: 0, isChargeOnly: false, dueMs: 0 },
   ...more,
 });
 
@@ -78,7 +78,7 @@ describe('polls', () => {
 });
 
 describe('the order of polls', () => {
-  const all = Array.from({ length: 40 }, (_, at) => entry(`${at}`, { lastReadMs: at * 1_000 }));
+  const all = Array.from({ length: 40 }, (_, at) => entry(`${at}`, { idleSinceMs: at * 1_000 }));
   it.each([
     ['in order', all],
     ['in reverse order', all.toReversed()],

@@ -25,13 +25,13 @@ export const done = (id: string): Job => ({
 export const hint = (id: string) => ({ data: { job: { id } } });
 
 /** Creates a poll limit: the documented one, or with other numbers. */
-export const readLimits = (numbers: Partial<ReturnType<PollLimits['look']>> = {}): PollLimits => ({
-  look: () => ({ ...DOCUMENTED_LIMITS['jobs.get'], nextFreeMs: 0, ...numbers }),
+export const readLimits = (numbers: Partial<ReturnType<PollLimits['peek']>> = {}): PollLimits => ({
+  peek: () => ({ ...DOCUMENTED_LIMITS['jobs.get'], nextFreeMs: 0, ...numbers }),
 });
 
 /** Creates a poll limit without a free slot for this long. */
 export const fullFor = (ms: () => number): PollLimits => ({
-  look: () => readLimits({ nextFreeMs: ms() }).look('jobs.get'),
+  peek: () => readLimits({ nextFreeMs: ms() }).peek('jobs.get'),
 });
 
 export interface Setting extends Partial<JobWaitsPorts['config'] & Pick<JobWaitsPorts, 'scheduling'>> {

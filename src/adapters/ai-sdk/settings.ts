@@ -54,7 +54,7 @@ const NAME = 'providerOptions.gen';
 const PROVIDER_CHECKS = {
   idempotencyKey: option.text,
   pollIntervalMs: option.milliseconds,
-  timeoutMs: option.timeLimit,
+  timeoutMs: option.timeoutOrFalse,
   maxRetries: option.count,
   preflight: option.flag,
   recover: option.anything,

@@ -108,7 +108,7 @@ const DEFAULT_RETRY_MS = 30_000;
 const LOCK_MS = 30_000;
 const SWEEP_EVERY_MS = 30_000;
 /** Pauses between retries of `onFailed`. */
-const REPORT_PAUSES = { firstMs: 1_000, mostMs: 60_000 };
+const REPORT_PAUSES = { firstMs: 1_000, maxMs: 60_000 };
 
 interface FailureReport {
   readonly onFailed: NonNullable<GenWorkerOptions['onFailed']>;

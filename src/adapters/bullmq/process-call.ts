@@ -7,7 +7,7 @@ import { backoff } from '../../rules/backoff.js';
 import { nextDetachedStep } from '../../rules/detached-run.js';
 import { errorFromJson, type GenErrorJson } from '../../rules/failure-kind.js';
 import { DAY_MS } from '../../rules/limits.js';
-import { queuedPollMs } from '../../rules/read-order.js';
+import { queuedPollMs } from '../../rules/polling.js';
 import type { CreateStep, EndStep, JobRunState, LastStep, ReadStep, RunRules } from '../../rules/run-state.js';
 import { reasonOf } from '../../runtime/callbacks.js';
 import { type Clock, systemRandom } from '../../runtime/clock.js';
@@ -135,8 +135,8 @@ async function retryLater(work: Work, reason: unknown): Promise<never> {
     return failCall(work, loadRun(queueJob, context.rules), error);
   }
   await queueJob.updateData({ ...queueJob.data, retryState: { since, failures: failures + 1 } });
-  const mostMs = context.rules.retryMs ?? FIRST_RETRY_MS;
-  return sleepInQueue(work, backoff({ firstMs: Math.min(FIRST_RETRY_MS, mostMs), mostMs }, failures + 1));
+  const maxMs = context.rules.retryMs ?? FIRST_RETRY_MS;
+  return sleepInQueue(work, backoff({ firstMs: Math.min(FIRST_RETRY_MS, maxMs), maxMs }, failures + 1));
 }
 
 async function proceed(work: Work): Promise<GenJobResult> {

@@ -33,7 +33,7 @@ const ARGUMENTS = option.optionsOf({
 
 /** Maximum attempts per request. */
 const MAX_ATTEMPTS = 5;
-const PAUSE = { firstMs: 20, mostMs: 320 } as const;
+const PAUSE = { firstMs: 20, maxMs: 320 } as const;
 
 /**
  * Creates a {@link Store} in the {@link GenAccount} object with this name, for any number of Workers and isolates. Throws a

@@ -43,7 +43,7 @@ const GENERATE_OPTIONS = option.optionsOf({
   call: option.oneOf(...JOB_CALLS),
   params: option.anObject,
   key: option.text,
-  timeoutMs: option.timeLimit,
+  timeoutMs: option.timeoutOrFalse,
   recover: option.anything,
   store: option.flag,
 });

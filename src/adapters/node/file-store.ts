@@ -26,7 +26,7 @@ export interface FileStore extends NotifyingStore {
 const FILES = Symbol.for('gen-client.files');
 /** Longer than that of other stores, because a busy disk flushes slowly. */
 const TIMEOUT_MS = 10_000;
-const BUSY_PAUSE = { firstMs: 1, mostMs: 25 } as const;
+const BUSY_PAUSE = { firstMs: 1, maxMs: 25 } as const;
 /** Values with a shorter TTL, such as rate limits, expire before a machine can restart, so they aren't flushed. */
 const MAX_UNFLUSHED_TTL_MS = 120_000;
 

@@ -1,5 +1,5 @@
+import { durationClassOf } from '../../rules/polling.js';
 import { priceClassOf, pricedCallOf } from '../../rules/price.js';
-import { lengthClassOf } from '../../rules/read-order.js';
 import { settledOrAborted } from '../../runtime/deadline.js';
 import { setAndEvict } from '../../runtime/set-and-evict.js';
 import type { PricedCall } from '../../schemas/budget.js';
@@ -78,7 +78,7 @@ export function createJobReporter(core: ReporterCore): JobReporter {
       return account?.learned.prices.get(priceClassOf(job));
     },
     durationOf(job) {
-      return credentials.account()?.learned.durations.expectedMs(lengthClassOf(job));
+      return credentials.account()?.learned.durations.expectedMs(durationClassOf(job));
     },
   };
 }

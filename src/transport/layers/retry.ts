@@ -4,12 +4,12 @@ import { markArrived } from '../../errors/gen-error.js';
 import { APIError, GenError } from '../../errors/index.js';
 import { backoff, FILE_BACKOFF, noEarlier, spread } from '../../rules/backoff.js';
 import { failureKindOf, isRateLimited, isTransient } from '../../rules/failure-kind.js';
-import { mayComeLater } from '../../rules/files.js';
+import { mayAppearLater } from '../../rules/files.js';
 import { sleep } from '../../runtime/deadline.js';
 import { type Call, type Layer, requestEvent } from '../call.js';
 import { waitsForRateLimit } from './rate-limit.js';
 
-const RETRY = { firstMs: 500, mostMs: 8_000 };
+const RETRY = { firstMs: 500, maxMs: 8_000 };
 /** Maximum total wait for 429s with a `Retry-After`, as a multiple of `maxRetryAfterMs`. */
 const MAX_WAITS = 10;
 
@@ -85,7 +85,7 @@ async function waitToRetry<T>(call: Call<T>, progress: RetryProgress, failure: F
 
 /** Returns true if the service may still be publishing the requested file. */
 function isUnpublished({ kind }: Call<unknown>, error: unknown): boolean {
-  return kind.type === 'stream' && kind.request.publishingMs !== undefined && mayComeLater(error);
+  return kind.type === 'stream' && kind.request.publishingMs !== undefined && mayAppearLater(error);
 }
 
 /** Waits for a file that the service is still publishing. Returns false once the time for that is over. */
@@ -108,8 +108,8 @@ async function waitFor429<T>(call: Call<T>, progress: RetryProgress, askedMs: nu
   const { maxRetryAfterMs, random } = core.config;
   const pauseMs = spread(backoff(RETRY, progress.waits + 1), random.next());
   const waitMs = Math.max(askedMs ?? 0, pauseMs);
-  const mostMs = Math.max(maxRetryAfterMs * (askedMs === undefined ? 1 : MAX_WAITS), askedMs ?? 0);
-  if (call.neverWaits || progress.waitedMs + waitMs > mostMs) return false;
+  const maxMs = Math.max(maxRetryAfterMs * (askedMs === undefined ? 1 : MAX_WAITS), askedMs ?? 0);
+  if (call.neverWaits || progress.waitedMs + waitMs > maxMs) return false;
   progress.waits += 1;
   progress.waitedMs += waitMs;
   // The rate limit is paused for all calls that long.

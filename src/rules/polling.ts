@@ -10,7 +10,7 @@ import { DOCUMENTED_LIMITS, POLL_SHARE, type Rate, VIDEO_POLL_MS } from './limit
 const MAX_PAUSE_MS = 60_000;
 
 /** Poll times for jobs of one kind. */
-export interface Rhythm {
+export interface PollTiming {
   /** Minimum age, in milliseconds, at which a job may have ended. */
   readonly firstMs: number;
   /** Minimum milliseconds between two polls of a job. Up to a fifth is added at random. */
@@ -23,45 +23,45 @@ export interface Rhythm {
  * The service requests 10 to 15 seconds between polls of a video job, and documents nothing for images. 10 to 12
  * seconds comply, and detect a completion 10% sooner than an even spread would.
  */
-const VIDEO: Rhythm = { firstMs: VIDEO_POLL_MS.least, intervalMs: VIDEO_POLL_MS.least, typicalMs: 300_000 };
-const FAST_VIDEO: Rhythm = { ...VIDEO, typicalMs: 90_000 };
-const IMAGE: Rhythm = { firstMs: 2_000, intervalMs: 2_500, typicalMs: 10_000 };
+const VIDEO: PollTiming = { firstMs: VIDEO_POLL_MS.min, intervalMs: VIDEO_POLL_MS.min, typicalMs: 300_000 };
+const FAST_VIDEO: PollTiming = { ...VIDEO, typicalMs: 90_000 };
+const IMAGE: PollTiming = { firstMs: 2_000, intervalMs: 2_500, typicalMs: 10_000 };
 
-/** Returns the rhythm for a job's kind, or the one for videos if the kind is unknown. */
-export function rhythmOf(job: Job | undefined): Rhythm {
+/** Returns the poll times for a job's kind, or those for videos if the kind is unknown. */
+export function timingOf(job: Job | undefined): PollTiming {
   if (/image|character/i.test(job?.mediaType ?? job?.modelId ?? '')) return IMAGE;
   return modelCapabilities(job?.modelId ?? '')?.isFast ? FAST_VIDEO : VIDEO;
 }
 
-export interface Model {
-  readonly rhythm: Rhythm;
-  /** Shortest duration of its completed jobs in milliseconds, but at least `rhythm.firstMs`. */
+export interface JobStats {
+  readonly timing: PollTiming;
+  /** Shortest duration of its completed jobs in milliseconds, but at least `timing.firstMs`. */
   readonly shortestMs?: number;
   /** Greatest age in milliseconds of a running job, until one has completed. */
   readonly runningMs: number;
 }
 
-/** Jobs with the same key are of the same {@link Model}. */
-export function modelKey(job: Job | undefined): string {
+/** Jobs with the same key are of the same {@link JobStats}. */
+export function statsKey(job: Job | undefined): string {
   return `${job?.mediaType ?? ''}/${job?.modelId ?? ''}`;
 }
 
-export function newModel(job: Job | undefined): Model {
-  return { rhythm: rhythmOf(job), runningMs: 0 };
+export function newStats(job: Job | undefined): JobStats {
+  return { timing: timingOf(job), runningMs: 0 };
 }
 
 /**
  * Returns the model updated with a poll of a running or completed job. `ageMs` is its age, or its duration if it has
  * completed.
  */
-export function learned(model: Model, ageMs: number, hasCompleted: boolean): Model {
-  const { rhythm, shortestMs, runningMs } = model;
+export function withPoll(stats: JobStats, ageMs: number, hasCompleted: boolean): JobStats {
+  const { timing, shortestMs, runningMs } = stats;
   if (hasCompleted) {
-    // A job that completes immediately must not delay the polls of all other models.
-    const tookMs = Math.max(ageMs, rhythm.firstMs);
-    return tookMs >= (shortestMs ?? Number.POSITIVE_INFINITY) ? model : { ...model, shortestMs: tookMs };
+    // A job that completes immediately must not delay the polls of all other jobs.
+    const tookMs = Math.max(ageMs, timing.firstMs);
+    return tookMs >= (shortestMs ?? Number.POSITIVE_INFINITY) ? stats : { ...stats, shortestMs: tookMs };
   }
-  return shortestMs !== undefined || ageMs <= runningMs ? model : { ...model, runningMs: ageMs };
+  return shortestMs !== undefined || ageMs <= runningMs ? stats : { ...stats, runningMs: ageMs };
 }
 
 /** A job younger than this share of the shortest known duration is probably still running. */
@@ -78,7 +78,7 @@ export interface Candidate {
   /** Estimated creation time of the job. */
   readonly sinceMs: number;
   /** Time of the last poll or, before the first one, when the wait began. */
-  readonly lastReadMs: number;
+  readonly idleSinceMs: number;
 }
 
 /**
@@ -88,28 +88,28 @@ export interface Candidate {
  * The square root of the duration balances many short jobs against few long ones. `bench/waiting.ts` compares it with
  * round robin.
  */
-export function rankOf(model: Model, { sinceMs, lastReadMs }: Candidate, nowMs: number): number {
-  const { rhythm, shortestMs, runningMs } = model;
-  const priorMs = rhythm.typicalMs * YOUNG_PRIOR;
+export function rankOf(stats: JobStats, { sinceMs, idleSinceMs }: Candidate, nowMs: number): number {
+  const { timing, shortestMs, runningMs } = stats;
+  const priorMs = timing.typicalMs * YOUNG_PRIOR;
   const youngMs = shortestMs === undefined ? Math.max(priorMs, runningMs * YOUNG_GROWTH) : shortestMs * YOUNG_SHARE;
   const weight = nowMs - sinceMs < youngMs ? YOUNG_WEIGHT : 1;
-  return (weight * (nowMs - lastReadMs)) / Math.sqrt(shortestMs ?? priorMs);
+  return (weight * (nowMs - idleSinceMs)) / Math.sqrt(shortestMs ?? priorMs);
 }
 
 /**
  * Returns the pause in milliseconds after `failures` consecutive failed polls: doubles from the job's interval, up to a
  * minute.
  */
-export function pollPauseMs(intervalMs: number, failures: number, askedMs: number): number {
-  return Math.max(askedMs, backoff({ firstMs: intervalMs, mostMs: Math.max(intervalMs, MAX_PAUSE_MS) }, failures));
+export function pollPauseMs(intervalMs: number, failures: number, requestedMs: number): number {
+  return Math.max(requestedMs, backoff({ firstMs: intervalMs, maxMs: Math.max(intervalMs, MAX_PAUSE_MS) }, failures));
 }
 
 /** Milliseconds between two polls of a queue's job. Up to half is added at random. */
-const QUEUED_MS: Readonly<Record<JobCall, number>> = {
+const QUEUE_POLL_MS: Readonly<Record<JobCall, number>> = {
   images: 3_000,
   characters: 3_000,
-  videos: VIDEO_POLL_MS.least,
-  videoEdits: VIDEO_POLL_MS.least,
+  videos: VIDEO_POLL_MS.min,
+  videoEdits: VIDEO_POLL_MS.min,
 };
 
 /**
@@ -120,35 +120,35 @@ export function queuedPollMs(call: JobCall, jobs: number, rate: Partial<Rate> | 
   const documented = DOCUMENTED_LIMITS['jobs.get'];
   const { limit, windowMs } = { ...documented, ...rate };
   const stretchedMs = ((jobs * windowMs) / (limit * POLL_SHARE)) * (1 + random / 4);
-  return Math.round(Math.max(QUEUED_MS[call] * (1 + random / 2), stretchedMs));
+  return Math.round(Math.max(QUEUE_POLL_MS[call] * (1 + random / 2), stretchedMs));
 }
 
 /** Recent durations of one class of jobs in milliseconds, newest last. */
-export type Lengths = readonly number[];
+export type Durations = readonly number[];
 
-const REMEMBERED_LENGTHS = 20;
+const MAX_DURATIONS = 20;
 /** Share trimmed at each end before the mean is calculated, so that stalled jobs don't count. */
 const TRIMMED = 0.2;
 
 /** Returns the duration class: jobs with the same model, duration, and resolution take about as long. */
-export function lengthClassOf({ call, model, duration, resolution }: PricedCall): string {
+export function durationClassOf({ call, model, duration, resolution }: PricedCall): string {
   const alias = model && [model, modelCapabilities(model)?.sameAs ?? model].sort()[0];
   return JSON.stringify([call, alias ?? null, duration ?? null, resolution ?? null]);
 }
 
-export function withLength(lengths: Lengths, ms: number): Lengths {
-  return [...lengths, ms].slice(-REMEMBERED_LENGTHS);
+export function withDuration(durations: Durations, ms: number): Durations {
+  return [...durations, ms].slice(-MAX_DURATIONS);
 }
 
 /**
  * Returns the expected duration of the class in milliseconds (trimmed mean), or undefined until a job has completed.
  */
-export function expectedMs(lengths: Lengths): number | undefined {
-  if (lengths.length === 0) return undefined;
-  const sorted = [...lengths].sort((a, b) => a - b);
-  const cut = Math.floor(sorted.length * TRIMMED);
-  const kept = sorted.slice(cut, sorted.length - cut);
-  return Math.round(kept.reduce((sum, ms) => sum + ms, 0) / kept.length);
+export function expectedMs(durations: Durations): number | undefined {
+  if (durations.length === 0) return undefined;
+  const sorted = [...durations].sort((a, b) => a - b);
+  const trimmed = Math.floor(sorted.length * TRIMMED);
+  const middle = sorted.slice(trimmed, sorted.length - trimmed);
+  return Math.round(middle.reduce((sum, ms) => sum + ms, 0) / middle.length);
 }
 
 /** Progress of a job, estimated from the durations of earlier ones. */
@@ -168,10 +168,10 @@ export const ENDED: JobProgress = { etaMs: 0, progress: 1 };
 const MAX_PROGRESS = 0.99;
 
 /** Returns the progress of a job that has run for `ageMs`. `before` is the last reported value. */
-export function progressOf(lengthMs: number | undefined, ageMs: number, before = 0): JobProgress {
-  if (lengthMs === undefined) return { etaMs: undefined, progress: before > 0 ? before : undefined };
-  const progress = Math.max(before, Math.min(MAX_PROGRESS, lengthMs > 0 ? ageMs / lengthMs : MAX_PROGRESS));
+export function progressOf(durationMs: number | undefined, ageMs: number, before = 0): JobProgress {
+  if (durationMs === undefined) return { etaMs: undefined, progress: before > 0 ? before : undefined };
+  const progress = Math.max(before, Math.min(MAX_PROGRESS, durationMs > 0 ? ageMs / durationMs : MAX_PROGRESS));
   // A job that takes longer than expected always has 1% left.
-  const etaMs = Math.round(Math.max(lengthMs - ageMs, ageMs * (1 - MAX_PROGRESS)));
+  const etaMs = Math.round(Math.max(durationMs - ageMs, ageMs * (1 - MAX_PROGRESS)));
   return { etaMs, progress };
 }

@@ -18,7 +18,7 @@ export function isMarkup(text: string, contentType: string | null = null): boole
 }
 
 /** Returns true if a body with a success status is a rejection: it says so, or contains an error instead of data. */
-export function isRefusalBody(body: unknown): boolean {
+export function isRejectionBody(body: unknown): boolean {
   if (!isFields(body)) return false;
   return body.success === false || (hasError(body) && (body.data ?? null) === null && !isRecord(body));
 }
