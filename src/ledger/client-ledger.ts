@@ -26,7 +26,7 @@ export function clientStore<T extends Store>(store: T): T {
 function openLedger(core: LedgerCore): ClientLedger {
   const own = () => storeLedgerOf(core);
   let hasWarned = false;
-  const onOthers = (creates: number) => {
+  const onOtherAccounts = (creates: number) => {
     if (!hasWarned) core.warn(otherAccounts(creates));
     hasWarned = true;
   };
@@ -50,11 +50,11 @@ function openLedger(core: LedgerCore): ClientLedger {
     },
     async *resume(account, run, options) {
       const ledger = own();
-      if (ledger) yield* resumeCreates(ledger, account, run, { ...options, onOthers });
+      if (ledger) yield* resumeCreates(ledger, account, run, { ...options, onOthers: onOtherAccounts });
     },
     async *unfinished(account) {
       const ledger = own();
-      if (ledger) yield* unfinishedCreatesIn(ledger, account, onOthers);
+      if (ledger) yield* unfinishedCreatesIn(ledger, account, onOtherAccounts);
     },
   };
 }

@@ -29,14 +29,20 @@ import type { JobSnapshot } from '../transport/transport.js';
 import { countingOf, noRoomError } from './counting-budget.js';
 import { recordsOf } from './job-records.js';
 import type { Ledger } from './ledger.js';
+import type { Rule } from './steps.js';
 import { homeOf, storeLedgerOf, type Target, targetsOf } from './targets.js';
 
-/** A create with an entry in the ledger. */
-interface RecordedCreate {
+/** A create with an entry in the ledger, owned by this call. */
+export interface RecordedCreate {
   readonly ledger: Ledger;
   readonly id: string;
   readonly owner: string;
-  readonly asked: OpenCreate;
+  readonly entry: CreateEntry;
+}
+
+/** Runs a rule on a create's entry. Retries the write while the store is unavailable. */
+export function recordIn<T>({ ledger, id, entry }: RecordedCreate, rule: Rule<T>): Promise<T> {
+  return ledger.record(rule, keysOf(id, entry));
 }
 
 /**
@@ -56,8 +62,7 @@ export const ledgerLayer: Layer = async (call, next) => {
   const record = createRecord(creates, call.signal);
   const failed = (error: unknown) => {
     const outcome = call.sent.mayHaveArrived ? outcomeUnderKey(error) : 'unsent';
-    const failure = { outcome, sentKey: record.sentKey, run };
-    return Promise.all(creates.map((it) => it.ledger.awaitBriefly(recordFailure(it, failure), call.signal)));
+    return recordFailures(creates, { outcome, sentKey: record.sentKey, run }, call.signal);
   };
   try {
     const answer = await next({ ...call, record });
@@ -97,9 +102,9 @@ function createRecord(
     async uploaded(body) {
       const params = isFields(body) ? body : {};
       const writes = creates
-        .filter(({ asked }) => asked.retainUntilStored)
-        .map(({ ledger, id, asked }) =>
-          ledger.transact((tx) => recordParams(tx, id, params), { keys: keysOf(id, asked), signal }),
+        .filter(({ entry }) => entry.retainUntilStored)
+        .map(({ ledger, id, entry }) =>
+          ledger.transact((tx) => recordParams(tx, id, params), { keys: keysOf(id, entry), signal }),
         );
       // `sending` fails with the same error, and reports it.
       await Promise.allSettled(writes);
@@ -114,42 +119,34 @@ function createRecord(
     },
     async unsent() {
       sentKey = undefined;
-      const writes = creates.map(({ ledger, id, owner, asked }) =>
-        ledger.awaitBriefly(
-          ledger.record((tx) => recordUnsent(tx, id, owner), keysOf(id, asked)),
-          signal,
-        ),
-      );
+      const writes = creates.map((it) => {
+        const written = recordIn(it, (tx) => recordUnsent(tx, it.id, it.owner));
+        return it.ledger.awaitBriefly(written, signal);
+      });
       await Promise.all(writes);
     },
   };
 }
 
 /** Returns a create's entry for the code that runs the create. */
-export function ledgerCreate({ ledger, id, owner, asked }: ClaimedEntry, isResumed = false): LedgerCreate {
+export function ledgerCreate(create: RecordedCreate, isResumed = false): LedgerCreate {
+  const { ledger, id, owner, entry } = create;
   return {
     records: recordsOf(ledger),
     owner,
     async save(state, signal) {
-      if (!asked.retainUntilStored) return;
-      await ledger.awaitBriefly(
-        ledger.record((tx) => recordRun(tx, id, state), keysOf(id, asked)),
-        signal,
-      );
+      if (!entry.retainUntilStored) return;
+      const saved = recordIn(create, (tx) => recordRun(tx, id, state));
+      await ledger.awaitBriefly(saved, signal);
     },
     async end(isDelivered, caller) {
       const end = { id, owner, isDelivered, isResumed };
-      const closed = ledger.record((tx) => closeRun(tx, end), keysOf(id, asked)).finally(() => ledger.endCall(owner));
+      const closed = recordIn(create, (tx) => closeRun(tx, end)).finally(() => ledger.endCall(owner));
       closed.catch(() => {});
       ledger.retain(id);
       if (caller) await ledger.awaitBriefly(closed, caller.signal);
     },
   };
-}
-
-/** An entry that a call owns. */
-export interface ClaimedEntry extends Omit<RecordedCreate, 'asked'> {
-  readonly asked: CreateEntry;
 }
 
 interface CreateOrigin {
@@ -168,8 +165,7 @@ async function reserveAll(
     for (const target of targets) creates.push(await reserveIn(call, target, origin));
     return creates;
   } catch (error) {
-    const failure = { outcome: 'unsent', run: call.request.run } as const;
-    await Promise.all(creates.map((it) => it.ledger.awaitBriefly(recordFailure(it, failure), call.signal)));
+    await recordFailures(creates, { outcome: 'unsent', run: call.request.run }, call.signal);
     for (const { ledger, owner } of creates) ledger.endCall(owner);
     throw error;
   }
@@ -184,18 +180,18 @@ async function reserveIn(
   const known = run?.opened.find((it) => it.records === recordsOf(ledger));
   const fields = entryOf(call, budgets, origin);
   const owner = known?.owner ?? ledger.startCall();
-  const asked = {
+  const entry: OpenCreate = {
     ...fields,
     owners: [owner],
     // A detached run stores the outcome itself.
     retainUntilStored:
       ledger.isPersistent && ledger === storeLedgerOf(call.core) && detachedCall(call.options) === undefined,
   };
-  const create: RecordedCreate = { ledger, owner, id: entryId(asked.account, asked.key), asked };
+  const create: RecordedCreate = { ledger, owner, id: entryId(entry.account, entry.key), entry };
   const rejectsUnknown = budgets.map((it) => countingOf(it).rejectsUnknown);
   try {
-    const isAgain = known !== undefined || origin.digest !== undefined;
-    const request = { id: create.id, owner, entry: asked, rejectsUnknown, isAgain };
+    const mayBeUsed = known !== undefined || origin.digest !== undefined;
+    const request = { id: create.id, owner, entry, rejectsUnknown, mayBeUsed };
     const result = await ledger.reserve(request, { signal: call.signal, onWait: reportWait(call) });
     if (result.outcome === 'reused') throw reuseError(call, result.jobId);
     if (result.outcome !== 'recorded') throw await noRoomError(ledger, result);
@@ -260,13 +256,13 @@ function paramsOf({ json }: Call<unknown>): Record<string, unknown> {
 
 async function markSent(
   call: Call<unknown>,
-  { ledger, id, owner, asked }: RecordedCreate,
+  { ledger, id, owner, entry }: RecordedCreate,
   sent: { readonly params: OpenCreate['params']; readonly sentKey: string },
 ): Promise<void> {
   // A ledger in memory doesn't survive a crash, so without budgets nothing needs to be recorded.
-  const { budgets } = asked;
+  const { budgets } = entry;
   if (!ledger.isPersistent && budgets.length === 0) return;
-  const request = { id, owner, ...sent, keys: keysOf(id, asked), budgets };
+  const request = { id, owner, ...sent, keys: keysOf(id, entry), budgets };
   let result: SendResult;
   try {
     result = await ledger.send(request, { signal: call.signal, onWait: reportWait(call) });
@@ -297,8 +293,9 @@ async function recordAccepted(
     sentKey: sentKey ?? idempotencyKey ?? '',
     run: call.request.run,
   };
-  const writes = creates.map(({ ledger, id, owner, asked }) => {
-    const recorded = ledger.record((tx) => acceptCreate(tx, { id, owner, asked, ...response }), keysOf(id, asked));
+  const writes = creates.map((create) => {
+    const { ledger, id, owner, entry: fallback } = create;
+    const recorded = recordIn(create, (tx) => acceptCreate(tx, { id, owner, fallback, ...response }));
     ledger.retain(id);
     const reported = recorded.then(
       (isUnpriced) => isUnpriced && core.warn(unpricedWarning(job.id)),
@@ -313,11 +310,19 @@ function unpricedWarning(jobId: string): string {
   return `the response to the create of job ${jobId} has no price, so a budget can count it only after the job has ended`;
 }
 
-function recordFailure(
-  { ledger, id, owner, asked }: RecordedCreate,
-  failure: Pick<FailedCreate, 'outcome' | 'sentKey' | 'run'>,
+type Failure = Omit<FailedCreate, 'id' | 'owner'>;
+
+function recordFailure(create: RecordedCreate, failure: Failure): Promise<void> {
+  const { id, owner } = create;
+  return recordIn(create, (tx) => failCreate(tx, { id, owner, ...failure }));
+}
+
+async function recordFailures(
+  creates: readonly RecordedCreate[],
+  failure: Failure,
+  signal: AbortSignal | undefined,
 ): Promise<void> {
-  return ledger.record((tx) => failCreate(tx, { id, owner, ...failure }), keysOf(id, asked));
+  await Promise.all(creates.map((it) => it.ledger.awaitBriefly(recordFailure(it, failure), signal)));
 }
 
 function storeFailure(call: Call<unknown>, cause: unknown): unknown {

@@ -4,38 +4,39 @@ import { GenError, TimeoutError } from '../errors/index.js';
 import { type CreateEntry, entryId, entryJobId } from '../rules/create-entry.js';
 import { isUnknownJob, outcomeUnderKey } from '../rules/failure-kind.js';
 import { acknowledge, claimCreate, discardCreate } from '../rules/ledger-owners.js';
-import { keysOf, type LedgerTransaction } from '../rules/ledger-transaction.js';
+import { keysOf } from '../rules/ledger-transaction.js';
 import { resumedRun } from '../rules/run.js';
 import { abortable, startDeadline } from '../runtime/deadline.js';
 import type { ClientLedger } from '../transport/call.js';
 import { type CreateRun, endRun, type ResumedJob, type UnfinishedCreate } from '../transport/create-run.js';
 import { shortenKey } from '../transport/idempotency.js';
 import { inCompletionOrder } from '../waiting/job-iterables.js';
-import { type ClaimedEntry, ledgerCreate } from './create-layer.js';
+import { ledgerCreate, type RecordedCreate, recordIn } from './create-layer.js';
 import type { Ledger } from './ledger.js';
+import type { Rule } from './steps.js';
 
 /**
- * Yields an account's unfinished creates, or those of all accounts. Calls `onOthers` with the number of other accounts'
+ * Yields an account's unfinished creates, or those of all accounts. Calls `onOtherAccounts` with the number of other accounts'
  * creates.
  */
 export async function* unfinishedCreatesIn(
   ledger: Ledger,
   account?: string,
-  onOthers?: (creates: number) => void,
+  onOtherAccounts?: (creates: number) => void,
 ): AsyncGenerator<UnfinishedCreate, void, undefined> {
   const { entries } = await ledger.entries();
   // A create whose file is stored may still wait for its charge.
   const unfinished = entries.filter((it) => it.phase !== 'ended' || it.retainUntilStored);
-  for (const entry of ofAccount(unfinished, account, onOthers)) yield unfinishedCreateOf(entry);
+  for (const entry of ofAccount(unfinished, account, onOtherAccounts)) yield unfinishedCreateOf(entry);
 }
 
 function ofAccount(
   entries: readonly CreateEntry[],
   account: string | undefined,
-  onOthers?: (creates: number) => void,
+  onOtherAccounts?: (creates: number) => void,
 ): readonly CreateEntry[] {
   const own = entries.filter((it) => account === undefined || it.account === account);
-  if (own.length < entries.length) onOthers?.(entries.length - own.length);
+  if (own.length < entries.length) onOtherAccounts?.(entries.length - own.length);
   return own;
 }
 
@@ -50,11 +51,6 @@ function unfinishedCreateOf(entry: CreateEntry): UnfinishedCreate {
 type Execute = Parameters<ClientLedger['resume']>[1];
 type ResumeOptions = Parameters<ClientLedger['resume']>[2];
 
-interface Claimed {
-  readonly entry: CreateEntry;
-  readonly create: ClaimedEntry;
-}
-
 /**
  * Yields the jobs of creates without a live owner, in completion order. A create that can't be resumed doesn't stop the
  * others: its error is thrown at the end, or an AggregateError if there are several.
@@ -63,23 +59,23 @@ export async function* resumeCreates(
   ledger: Ledger,
   account: string,
   execute: Execute,
-  options: ResumeOptions & { readonly onOthers: (creates: number) => void },
+  options: ResumeOptions & { readonly onOtherAccounts: (creates: number) => void },
 ): AsyncGenerator<ResumedJob, void, undefined> {
   const { signal } = options;
   signal?.throwIfAborted();
   const claimed = await claimAll(ledger, account, options);
-  const failed: (Claimed & { readonly isUnknown: boolean })[] = [];
-  const resumed = (it: Claimed, ended: AbortSignal) =>
-    resumeOne(execute, it, options.timeoutMs, ended).catch((error) => {
-      const jobId = entryJobId(it.entry);
+  const failed: { readonly create: RecordedCreate; readonly isUnknown: boolean }[] = [];
+  const resumed = (create: RecordedCreate, ended: AbortSignal) =>
+    resumeOne(execute, create, options.timeoutMs, ended).catch((error) => {
+      const { entry } = create;
+      const jobId = entryJobId(entry);
       const isUnknown = isUnknownJob(error) && jobId !== undefined;
       if (isUnknown) Object.assign(error, { jobId });
-      const isOver = isUnknown || it.entry.params === null || outcomeUnderKey(error) === 'refused';
-      if (isOver) failed.push({ ...it, isUnknown });
-      throw withKey(error, it.entry.key);
+      const isOver = isUnknown || entry.params === null || outcomeUnderKey(error) === 'refused';
+      if (isOver) failed.push({ create, isUnknown });
+      throw withKey(error, entry.key);
     });
-  const record = ({ id, asked }: ClaimedEntry, rule: (tx: LedgerTransaction) => void) =>
-    ledger.awaitBriefly(ledger.record(rule, keysOf(id, asked)), signal);
+  const record = (create: RecordedCreate, rule: Rule<void>) => ledger.awaitBriefly(recordIn(create, rule), signal);
   try {
     for await (const { create, ...job } of inCompletionOrder(claimed, resumed, signal, 'could not be resumed')) {
       yield job;
@@ -100,8 +96,12 @@ export async function* resumeCreates(
 async function claimAll(
   ledger: Ledger,
   account: string,
-  { signal: caller, timeoutMs, onOthers }: ResumeOptions & { readonly onOthers: (creates: number) => void },
-): Promise<Claimed[]> {
+  {
+    signal: caller,
+    timeoutMs,
+    onOtherAccounts,
+  }: ResumeOptions & { readonly onOtherAccounts: (creates: number) => void },
+): Promise<RecordedCreate[]> {
   const ms = timeoutMs || Number.POSITIVE_INFINITY;
   const late = () =>
     new TimeoutError(
@@ -111,13 +111,13 @@ async function claimAll(
       },
     );
   const { signal, end } = startDeadline({ clock: ledger.clock, ms, signal: caller, late });
-  const claimOne = async (asked: CreateEntry): Promise<Claimed[]> => {
-    const [owner, id] = [ledger.startCall(), entryId(account, asked.key)];
-    const rule = (tx: LedgerTransaction) => claimCreate(tx, id, owner, ledger.isInFlight);
-    const create = { ledger, id, owner, asked };
+  const claimOne = async (entry: CreateEntry): Promise<RecordedCreate[]> => {
+    const [owner, id] = [ledger.startCall(), entryId(account, entry.key)];
+    const rule: Rule<CreateEntry | undefined> = (tx) => claimCreate(tx, id, owner, ledger.isInFlight);
+    const create = { ledger, id, owner, entry };
     try {
-      const entry = await ledger.transact(rule, { keys: keysOf(id, asked), signal });
-      if (entry) return [{ entry, create: { ...create, asked: entry } }];
+      const claimed = await ledger.transact(rule, { keys: keysOf(id, entry), signal });
+      if (claimed) return [{ ...create, entry: claimed }];
       ledger.endCall(owner);
       return [];
     } catch (error) {
@@ -128,11 +128,11 @@ async function claimAll(
   };
   try {
     const { entries } = await abortable(ledger.entries(), signal);
-    const claims = await Promise.allSettled(ofAccount(entries, account, onOthers).map(claimOne));
+    const claims = await Promise.allSettled(ofAccount(entries, account, onOtherAccounts).map(claimOne));
     const claimed = claims.flatMap((it) => (it.status === 'fulfilled' ? it.value : []));
     const failed = claims.find((it) => it.status === 'rejected');
     if (!failed) return claimed;
-    for (const { create } of claimed) void ledgerCreate(create, true).end(false);
+    for (const create of claimed) void ledgerCreate(create, true).end(false);
     throw failed.reason;
   } finally {
     end();
@@ -141,15 +141,16 @@ async function claimAll(
 
 async function resumeOne(
   execute: Execute,
-  { entry, create }: Claimed,
+  create: RecordedCreate,
   timeoutMs: number | false,
   signal: AbortSignal,
-): Promise<ResumedJob & Pick<Claimed, 'create'>> {
+): Promise<ResumedJob & { readonly create: RecordedCreate }> {
+  const { entry } = create;
   const { call, key, label, params, rules } = entry;
   const state = resumedRun(entry, shortenKey(key), timeoutMs === false ? null : timeoutMs);
   const run: CreateRun = { key, rules, hasOwnKey: false, opened: [ledgerCreate(create, true)], isResumed: true };
   try {
-    if (params === null) throw filesGone(entry);
+    if (params === null) throw missingFilesError(entry);
     const job = await execute({ call, params, label, run, state }, signal);
     return { job, call, idempotencyKey: key, ...(label !== undefined && { label }), create };
   } finally {
@@ -157,7 +158,7 @@ async function resumeOne(
   }
 }
 
-function filesGone({ key, call, label }: CreateEntry): GenError {
+function missingFilesError({ key, call, label }: CreateEntry): GenError {
   const named = label === undefined ? '' : ` with the label "${label}"`;
   return new GenError(
     `The ${call}.create under the key "${key}"${named} was not sent: its process ended before its files were uploaded. Call it again.`,
