@@ -212,7 +212,7 @@ export class GenClient {
    */
   async markStored(job: JobRef): Promise<void> {
     await this.#persistentLedger('markStored');
-    await this.#transport.jobs.stored(jobIdOf(job));
+    await this.#transport.jobs.reportStored(jobIdOf(job));
   }
 
   /** Identifies the account in stores and queues. Doesn't reveal the key. @internal */

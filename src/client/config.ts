@@ -4,7 +4,7 @@ import { GenError } from '../errors/index.js';
 import { DEFAULT_TIMEOUT_MS } from '../rules/limits.js';
 import { CLOCK, type Clock, randomOf, steady, systemClock } from '../runtime/clock.js';
 import { isBrowser, nodeVersion } from '../runtime/platform.js';
-import { type Config, checkApiKey, readHeaders, readVariable, whyNotRead } from '../transport/config.js';
+import { type Config, checkApiKey, environmentHint, readHeaders, readVariable } from '../transport/config.js';
 import { type ClientOptions, checkClientOptions, checkLevel } from './client-options.js';
 
 /** Returns true during development, when a response may contain more details. */
@@ -31,9 +31,9 @@ export function readConfig(options: ClientOptions & { readonly [CLOCK]?: Clock }
     knownBaseUrl,
     apiKey:
       typeof apiKey === 'function' ? apiKey : cacheFirst(() => givenKey ?? fromEnvironment('GEN_API_KEY', checkApiKey)),
-    rotates: typeof apiKey === 'function',
+    hasKeyFunction: typeof apiKey === 'function',
     account: options.account,
-    asksAccount: typeof apiKey === 'function' && options.account === undefined,
+    accountNeedsKey: typeof apiKey === 'function' && options.account === undefined,
     webhookSecrets: cacheFirst(() => givenSecrets ?? fromEnvironment('GEN_WEBHOOK_SECRET', (value) => [value]) ?? []),
     timeoutMs: options.timeoutMs ?? DEFAULT_TIMEOUT_MS,
     maxRetries: options.maxRetries ?? 3,
@@ -88,7 +88,7 @@ function fromEnvironment<T>(name: string, check: (value: string, name: string) =
 
 function missingBaseUrl(): never {
   throw new GenError(
-    `baseUrl is missing. Pass { baseUrl } to GenClient or set GEN_BASE_URL, for example https://host/prefix.${whyNotRead('GEN_BASE_URL')}`,
+    `baseUrl is missing. Pass { baseUrl } to GenClient or set GEN_BASE_URL, for example https://host/prefix.${environmentHint('GEN_BASE_URL')}`,
   );
 }
 

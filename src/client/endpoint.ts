@@ -135,7 +135,7 @@ export function rawRequest<T>(request: RawRequest): JsonRequest<T> {
     .replace(/[?#].*/, '')
     .replace(/^(\/v1\/\w+\/)[^/]+/, '$1*');
   const limit = rowOf(LIMIT_OF_ROUTE, `${method} ${route}`);
-  return { name: 'request', method, path, query, body, limit, decode: (answer) => unwrap(answer) as T };
+  return { name: 'request', method, path, query, body, limit, decode: (response) => unwrap(response) as T };
 }
 
 /** Dependencies of a create. */
@@ -160,14 +160,14 @@ const ROUTES: Readonly<Record<JobCall, CreateRoute>> = {
 };
 
 export function createRequest(call: JobCall, body: unknown): JsonRequest<CreatedJob> {
-  const decode = (answer: unknown, context: DecodeContext): CreatedJob => {
-    const job = decodeJob(answer, context);
-    const data = unwrap(answer);
+  const decode = (response: unknown, context: DecodeContext): CreatedJob => {
+    const job = decodeJob(response, context);
+    const data = unwrap(response);
     return {
       // The data contains the job, or is the job.
       ...(isFields(data) && isFields(data.job) && data),
       job,
-      warnings: warningsIn(answer, job),
+      warnings: warningsIn(response, job),
       idempotencyKey: context.idempotencyKey ?? '',
     };
   };

@@ -43,7 +43,7 @@ async function runJob(
 ): Promise<Job> {
   const { idempotency_key: ownKey, ...body } = isFields(request.body) ? request.body : {};
   const rules = runRulesOf(options);
-  const run: CreateRun = { key, rules, hasOwnKey: (options.idempotencyKey ?? ownKey) !== undefined, opened: [] };
+  const run: CreateRun = { key, rules, hasOwnKey: (options.idempotencyKey ?? ownKey) !== undefined, creates: [] };
   const state = startRun({ key, shortKey: shortenKey(key), rules });
   const files = filesInBody(creator.uploads, request);
   const settleFiles = () => (options.cleanup === 'after-job' ? files?.remove() : files?.keep());

@@ -83,8 +83,8 @@ export class OutputReader {
       for (;;) {
         const response = await this.#open(undefined);
         if (response === undefined) continue;
-        const answer = await this.#sized(response);
-        if ((answer.part?.start ?? 0) === 0) return await this.#enter(answer, answer.sizeBytes ?? sizeBytes);
+        const output = await this.#sized(response);
+        if ((output.part?.start ?? 0) === 0) return await this.#enter(output, output.sizeBytes ?? sizeBytes);
         drop(response);
         throw this.#failure('cannot start: the service sent a range that was not requested');
       }
@@ -95,14 +95,14 @@ export class OutputReader {
   begin(response: Response): Promise<OutputVersion> {
     this.#listen();
     return this.#orCancel(async () => {
-      const answer = await this.#sized(response);
-      const { part } = answer;
+      const output = await this.#sized(response);
+      const { part } = output;
       if (part !== undefined) {
         if (Number.isNaN(part.start)) throw this.#failure('cannot be resumed: the response does not include its range');
         this.#start = part.start;
         if (part.whole !== part.end + 1) this.#end = part.end;
       }
-      return await this.#enter(answer, part ? part.end - part.start + 1 : answer.sizeBytes);
+      return await this.#enter(output, part ? part.end - part.start + 1 : output.sizeBytes);
     });
   }
 
@@ -156,13 +156,13 @@ export class OutputReader {
 
   /** Requests a missing size. Without it, a body that ends early looks complete. If HEAD has none either, it stays unknown. */
   async #sized(response: Response): Promise<OutputResponse> {
-    const answer = parseOutputResponse(this.#reading.jobId, response);
-    if (answer.sizeBytes !== undefined) return answer;
+    const output = parseOutputResponse(this.#reading.jobId, response);
+    if (output.sizeBytes !== undefined) return output;
     const { signal } = this.#abort;
     const info = async () => (await this.#reading.info(signal)).sizeBytes;
     try {
       return {
-        ...answer,
+        ...output,
         sizeBytes: await abortable(
           info().catch(() => undefined),
           signal,
@@ -214,12 +214,12 @@ export class OutputReader {
     const response = await this.#open(rest);
     if (response === undefined) return;
     const { jobId } = this.#reading;
-    const answer = parseOutputResponse(jobId, response);
-    if (!this.#continues(response, answer, rest)) {
+    const output = parseOutputResponse(jobId, response);
+    if (!this.#continues(response, output, rest)) {
       drop(response);
       throw this.#changed();
     }
-    this.#connection = answer.body.getReader();
+    this.#connection = output.body.getReader();
   }
 
   #isComplete(): boolean {

@@ -44,13 +44,13 @@ function openLedger(core: LedgerCore): ClientLedger {
       // Don't wait for this write, because the program already has the outcome.
       if (recorded && what === 'file') await ledger.awaitBriefly(recorded);
     },
-    hold(jobId) {
+    own(jobId) {
       const ledger = own();
       return ledger?.isPersistent ? ownJob(ledger, jobId) : undefined;
     },
     async *resume(account, run, options) {
       const ledger = own();
-      if (ledger) yield* resumeCreates(ledger, account, run, { ...options, onOthers: onOtherAccounts });
+      if (ledger) yield* resumeCreates(ledger, account, run, { ...options, onOtherAccounts });
     },
     async *unfinished(account) {
       const ledger = own();

@@ -65,13 +65,13 @@ export const ledgerLayer: Layer = async (call, next) => {
     return recordFailures(creates, { outcome, sentKey: record.sentKey, run }, call.signal);
   };
   try {
-    const answer = await next({ ...call, record });
-    const { decoded } = answer;
+    const result = await next({ ...call, record });
+    const { decoded } = result;
     // Without the documented shape, a job may exist.
-    const snapshot = snapshotIn(call, answer);
+    const snapshot = snapshotIn(call, result);
     if (snapshot) await recordAccepted(call, { creates, sentKey: record.sentKey }, snapshot);
     else await failed('failure' in decoded ? decoded.failure : undefined);
-    return answer;
+    return result;
   } catch (error) {
     await failed(error);
     throw error;
@@ -177,7 +177,7 @@ async function reserveIn(
   origin: CreateOrigin,
 ): Promise<RecordedCreate> {
   const { run } = call.request;
-  const known = run?.opened.find((it) => it.records === recordsOf(ledger));
+  const known = run?.creates.find((it) => it.records === recordsOf(ledger));
   const fields = entryOf(call, budgets, origin);
   const owner = known?.owner ?? ledger.startCall();
   const entry: OpenCreate = {
@@ -196,7 +196,7 @@ async function reserveIn(
     if (result.outcome === 'reused') throw reuseError(call, result.jobId);
     if (result.outcome !== 'recorded') throw await noRoomError(ledger, result);
     const recorded = { ...create, id: result.id };
-    if (run && !known) run.opened.push(ledgerCreate(recorded, run.isResumed));
+    if (run && !known) run.creates.push(ledgerCreate(recorded, run.isResumed));
     return recorded;
   } catch (cause) {
     // The create may have been recorded, because an abort doesn't wait for the store.

@@ -148,7 +148,7 @@ async function resumeOne(
   const { entry } = create;
   const { call, key, label, params, rules } = entry;
   const state = resumedRun(entry, shortenKey(key), timeoutMs === false ? null : timeoutMs);
-  const run: CreateRun = { key, rules, hasOwnKey: false, opened: [ledgerCreate(create, true)], isResumed: true };
+  const run: CreateRun = { key, rules, hasOwnKey: false, creates: [ledgerCreate(create, true)], isResumed: true };
   try {
     if (params === null) throw missingFilesError(entry);
     const job = await execute({ call, params, label, run, state }, signal);

@@ -111,7 +111,7 @@ export type EntryEvent =
   /** The service confirmed that no job exists under the key. */
   | { readonly type: 'rejected'; readonly isReserved: boolean }
   /** A request got no response, or its process crashed. */
-  | { readonly type: 'unanswered' }
+  | { readonly type: 'responseLost' }
   | { readonly type: 'accepted'; readonly jobId: string; readonly nowMs: number }
   | { readonly type: 'final'; readonly jobId: string; readonly status: string; readonly retainUntilMs: number }
   /** The user confirmed that no job exists under the key, while a call works on it. */
@@ -122,8 +122,15 @@ export type EntryEvent =
  * doesn't prove that a lost create made no job.
  */
 export const NEXT_PHASE: Readonly<Record<CreatePhase, Partial<Record<EntryEvent['type'], CreatePhase>>>> = {
-  open: { reserved: 'open', sent: 'sent', unsent: 'open', rejected: 'open', unanswered: 'lost', accepted: 'accepted' },
-  sent: { sent: 'sent', unsent: 'open', rejected: 'open', unanswered: 'lost', accepted: 'accepted' },
+  open: {
+    reserved: 'open',
+    sent: 'sent',
+    unsent: 'open',
+    rejected: 'open',
+    responseLost: 'lost',
+    accepted: 'accepted',
+  },
+  sent: { sent: 'sent', unsent: 'open', rejected: 'open', responseLost: 'lost', accepted: 'accepted' },
   lost: { rejected: 'open', accepted: 'accepted', released: 'sent' },
   accepted: { reserved: 'open', accepted: 'accepted', final: 'ended' },
   ended: { reserved: 'open', accepted: 'accepted', final: 'ended' },
@@ -143,7 +150,7 @@ export function transition(entry: CreateEntry, event: EntryEvent): CreateEntry {
       return { ...fields, phase: 'sent', senders: withFirst(event.owner, sendersOf(entry)) };
     case 'released':
       return { ...fields, phase: 'sent', senders: entry.owners };
-    case 'unanswered':
+    case 'responseLost':
       return { ...fields, phase: 'lost' };
     case 'accepted':
       return { ...fields, phase: 'accepted', jobId: event.jobId, sinceMs: event.nowMs };

@@ -6,7 +6,7 @@ import type { LedgerTransaction } from './ledger-transaction.js';
 /** The process that sent this create has crashed. A job may exist even if the next attempt fails. */
 export function markLostIfOrphaned(tx: LedgerTransaction, entry: CreateEntry): CreateEntry {
   const isOrphaned = entry.phase === 'sent' && !entry.senders.some(tx.isAlive);
-  return isOrphaned ? transition(entry, { type: 'unanswered' }) : entry;
+  return isOrphaned ? transition(entry, { type: 'responseLost' }) : entry;
 }
 
 /** Makes a call the newest owner of an entry, and removes crashed owners. */
@@ -50,14 +50,14 @@ export function closeRun(tx: LedgerTransaction, { id, owner, isDelivered, isResu
   if (!entry?.owners.includes(owner)) return;
   // The call ended before its request was settled, so a job may exist.
   const hasSent = sendersOf(entry).includes(owner);
-  const left = withoutOwner(hasSent ? transition(entry, { type: 'unanswered' }) : entry, owner);
+  const left = withoutOwner(hasSent ? transition(entry, { type: 'responseLost' }) : entry, owner);
   const isOver =
     (isDelivered && (entry.phase === 'open' || isFailedJob(entry))) ||
     (!entry.retainUntilStored && entry.phase === 'ended' && entry.tokens !== null);
   if (left.owners.length > 0) replaceEntry(tx, id, left);
   else if (entry.phase === 'open' && entry.earlierJobs === undefined && !isResumed) removeEntry(tx, id);
   else if (isOver) closeEntry(tx, id, left);
-  else replaceEntry(tx, id, entry.phase === 'sent' ? transition(left, { type: 'unanswered' }) : left);
+  else replaceEntry(tx, id, entry.phase === 'sent' ? transition(left, { type: 'responseLost' }) : left);
 }
 
 /** Releases a create, because the user confirmed that no job exists under its key. Requests in flight still count. */
@@ -86,7 +86,7 @@ export function claimCreate(
   if (!entry?.retainUntilStored) return undefined;
   if (entry.owners.some((it) => tx.isAlive(it) && isInFlight(it))) return undefined;
   // A sent create may have a job. An unsent one has lost its reservation, and must be reserved again.
-  const left = entry.phase === 'sent' ? transition(entry, { type: 'unanswered' }) : entry;
+  const left = entry.phase === 'sent' ? transition(entry, { type: 'responseLost' }) : entry;
   const claimed = { ...transition(left, { type: 'unsent', isReserved: false }), owners: [owner] };
   replaceEntry(tx, id, claimed);
   return claimed;

@@ -286,7 +286,7 @@ export function failCreate(tx: LedgerTransaction, failed: FailedCreate): void {
   const others = entry.owners.filter((it) => it !== owner);
   const left = { ...entry, owners: run ? entry.owners : others };
   if (outcome === 'lost') {
-    replaceEntry(tx, id, { ...transition(left, { type: 'unanswered' }), sentKey: sentKey ?? entry.sentKey });
+    replaceEntry(tx, id, { ...transition(left, { type: 'responseLost' }), sentKey: sentKey ?? entry.sentKey });
     return;
   }
   // A rejection is final for other processes, which may have crashed. This process's other calls settle their own

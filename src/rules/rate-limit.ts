@@ -41,10 +41,10 @@ interface SlowStart {
 }
 
 /**
- * How a call with a slot ended. `accepted`: the service accepted it. `answered`: the service counted it. `unanswered`:
+ * How a call with a slot ended. `accepted`: the service accepted it. `counted`: the service counted it. `unknown`:
  * the service may count it later. `unused`: it was not sent, or not counted.
  */
-export type SlotOutcome = 'accepted' | 'answered' | 'unanswered' | 'unused';
+export type SlotOutcome = 'accepted' | 'counted' | 'unknown' | 'unused';
 
 /** A change to a call in flight, or a pause of the limit. */
 export type RateLimitUpdate =
@@ -97,9 +97,9 @@ export function coolDownMsOf({ windowMs }: Rate): number {
 /** Age at which a lease is renewed. */
 export const RENEW_MS = 5_000;
 /** A request without a response may still reach the service within this time. */
-const UNANSWERED_GRACE_MS = 5_000;
+const LATE_ARRIVAL_MS = 5_000;
 /**
- * How much later than estimated a detached run retries, per window. Its position is retained for `keptMs` after that.
+ * How much later than estimated a detached run retries, per window. Its position is retained for `retainMs` after that.
  */
 const DETACHED_DELAY = { share: 0.03, ms: 200, retainMs: 30_000 } as const;
 /** Poll interval for calls in flight during a slow start. */
@@ -197,7 +197,7 @@ function applyUpdates(state: RateLimitState, { updates }: RateLimitTurn, limit: 
       const { call, outcome, agoMs } = update;
       const wasOpen = state.open.delete(call);
       state.slowStart = state.slowStart && afterCall(state.slowStart, call, outcome);
-      const graceMs = outcome === 'unanswered' ? UNANSWERED_GRACE_MS : 0;
+      const graceMs = outcome === 'unknown' ? LATE_ARRIVAL_MS : 0;
       const endedMs = nowMs - agoMs + graceMs;
       const coolsDown = outcome !== 'unused' && endedMs + state.longestMs > nowMs;
       if (coolsDown) coolDown(state, endedMs);

@@ -43,7 +43,7 @@ export function oneAhead<T>(content: AsyncIterator<T, undefined>): AsyncIterable
 }
 
 /** Result of reading a body: complete, too large, or too slow. */
-type BodyEnd = 'whole' | 'too_large' | 'late';
+type BodyEnd = 'complete' | 'too_large' | 'timeout';
 
 /**
  * Reads a body up to a maximum size. `after` sets a timer and returns a function that cancels it. When the timer fires, the
@@ -57,13 +57,13 @@ export async function readUpTo(
   const reader = body?.getReader();
   const chunks: Uint8Array<ArrayBuffer>[] = [];
   let size = 0;
-  let end: BodyEnd = 'whole';
+  let end: BodyEnd = 'complete';
   // Don't await this, because the sender may be slow to notice.
   const stop = (why: BodyEnd) => {
     end = why;
     reader?.cancel().catch(() => {});
   };
-  const stopTimer = after(() => stop('late'));
+  const stopTimer = after(() => stop('timeout'));
   try {
     while (size <= maxBytes) {
       const next = await reader?.read();

@@ -25,7 +25,7 @@ export interface RateLimitWait {
   readonly reason: 'limit' | 'pause';
 }
 
-/** Releases a slot. Only the first call has an effect. @default 'answered' */
+/** Releases a slot. Only the first call has an effect. @default 'counted' */
 export type Release = (outcome?: SlotOutcome) => void;
 
 export interface RateLimitedCall {
@@ -271,7 +271,7 @@ export class RateLimit {
 
   #slot(id: string): Release {
     this.#open.add(id);
-    return (outcome = 'answered') => {
+    return (outcome = 'counted') => {
       if (!this.#open.delete(id)) return;
       this.#updates = [...this.#updates, { call: id, outcome, atMs: this.#options.clock.now() }];
       // Report immediately if no other process needs the update, otherwise in a batch.

@@ -58,21 +58,21 @@ export interface Http {
   /** Empty if fetch rejects `no-store`, as workerd does with an old compatibility date. */
   readonly cache: { readonly cache?: 'no-store' };
   /** If true, fetch buffers each body that could be redirected, as Node's does. */
-  readonly keepsBodies: boolean;
+  readonly buffersBodies: boolean;
 }
 
 export interface JobReporter {
   /** Registers a create in flight, until the promise settles. */
-  creating(create: Promise<unknown>): void;
-  seen(call: Call<unknown>, snapshot: JobSnapshot): Promise<void>;
+  trackCreate(create: Promise<unknown>): void;
+  reportJob(call: Call<unknown>, snapshot: JobSnapshot): Promise<void>;
   /** Reports a webhook about the end of a job. Only a verified one is recorded in the ledger. */
-  announced(job: Job, isVerified: boolean): void;
+  reportAnnounced(job: Job, isVerified: boolean): void;
   /** Reports that the caller has stored a job's file. */
-  stored(jobId: string): Promise<void>;
+  reportStored(jobId: string): Promise<void>;
   /** Records that the program has the outcome of a job that didn't complete. */
   acknowledge(jobId: string): Promise<void>;
   /** Hides the job from `resume()` until the returned function is called. Returns undefined without a persistent store. */
-  hold(jobId: string): (() => void) | undefined;
+  own(jobId: string): (() => void) | undefined;
   /** Returns true if a hook, a channel, a budget, or a store needs the job's end. */
   isWatched(jobId: string): boolean;
   /** Returns the last quote for a job of this kind. @default the account of the last call */
@@ -94,7 +94,7 @@ export interface ClientLedger {
   /** Records that the program has a job's outcome, or that its file is stored. Waits briefly, and never rejects. */
   acknowledge(jobId: string, what: 'outcome' | 'file'): Promise<void>;
   /** Hides the job from `resume()` until the returned function is called. Returns undefined without a persistent store. */
-  hold(jobId: string): (() => void) | undefined;
+  own(jobId: string): (() => void) | undefined;
   /** Claims the account's creates without a live owner, executes them, and yields their jobs in completion order. */
   resume(
     account: string,
@@ -201,17 +201,17 @@ export interface ResponseInfo {
 /** A response's data, or the decoding error. */
 export type Decoded<T> = { readonly data: T } | { readonly failure: unknown };
 
-export interface Answer<T> extends Omit<ResponseMeta, 'response'> {
+export interface LayerResult<T> extends Omit<ResponseMeta, 'response'> {
   readonly response: Response;
   /** The body, if it was read. `asResponse` and `withResponse` build an unread response from it. */
   readonly text?: string;
   readonly decoded: Decoded<T>;
 }
 
-export type Next<T> = (call: Call<T>) => Promise<Answer<T>>;
+export type Next<T> = (call: Call<T>) => Promise<LayerResult<T>>;
 
 /** A layer of the pipeline: a function around the layers below it. */
-export type Layer = <T>(call: Call<T>, next: Next<T>) => Promise<Answer<T>>;
+export type Layer = <T>(call: Call<T>, next: Next<T>) => Promise<LayerResult<T>>;
 
 /**
  * Option of detached calls, whose run waits outside of this process: queued calls and durable runs. Such a call doesn't wait for
@@ -325,7 +325,7 @@ export function requestEvent({
 }
 
 /** Returns the job in a response, if the call returns one. */
-export function snapshotIn<T>({ request }: Call<T>, { decoded }: Answer<T>): JobSnapshot | undefined {
+export function snapshotIn<T>({ request }: Call<T>, { decoded }: LayerResult<T>): JobSnapshot | undefined {
   return 'failure' in decoded ? undefined : request.extractJob?.(decoded.data);
 }
 

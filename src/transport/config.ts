@@ -15,11 +15,11 @@ export interface Config {
   /** Returns the API key, or undefined if none is set. */
   readonly apiKey: () => string | undefined | Promise<string>;
   /** If true, the API key is a function, which is called before each attempt. */
-  readonly rotates: boolean;
+  readonly hasKeyFunction: boolean;
   /** Name of the account. @default each base URL and API key is an account */
   readonly account: string | undefined;
   /** If true, the account is unknown until the key function returns, because each key is an account. */
-  readonly asksAccount: boolean;
+  readonly accountNeedsKey: boolean;
   readonly webhookSecrets: () => readonly string[];
   readonly timeoutMs: number;
   readonly maxRetries: number;
@@ -48,7 +48,7 @@ export function readVariable(name: string): { readonly value?: string | undefine
 }
 
 /** Returns text for an error message if the environment could not be read. */
-export function whyNotRead(name: string): string {
+export function environmentHint(name: string): string {
   const { denied } = readVariable(name);
   return denied === undefined ? '' : ` ${name} could not be read: ${denied}`;
 }

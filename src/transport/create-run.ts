@@ -38,20 +38,20 @@ export interface CreateRun {
   readonly rules: RunRules | null;
   /** If true, the caller chose the key, so the call can be repeated with it. */
   readonly hasOwnKey: boolean;
-  readonly opened: LedgerCreate[];
+  readonly creates: LedgerCreate[];
   readonly isResumed?: boolean;
 }
 
-export async function saveRun({ opened }: CreateRun, state: JobRunState, signal?: AbortSignal): Promise<void> {
-  await Promise.all(opened.map((create) => create.save(state, signal)));
+export async function saveRun({ creates }: CreateRun, state: JobRunState, signal?: AbortSignal): Promise<void> {
+  await Promise.all(creates.map((create) => create.save(state, signal)));
 }
 
 export async function endRun(
-  { opened }: CreateRun,
+  { creates }: CreateRun,
   isDelivered: boolean,
   caller?: Pick<RequestOptions, 'signal'>,
 ): Promise<void> {
-  await Promise.all(opened.map((create) => create.end(isDelivered, caller)));
+  await Promise.all(creates.map((create) => create.end(isDelivered, caller)));
 }
 
 /** A run that `resume()` has claimed. */

@@ -3,8 +3,7 @@ import { TimeoutError } from '../errors/index.js';
 import { settledOrAborted, startDeadline } from '../runtime/deadline.js';
 import { isResponse } from '../runtime/platform.js';
 import type { ClientAccount } from '../store/account.js';
-import { withText } from './answer.js';
-import type { Answer, Core, JobReporter } from './call.js';
+import type { Core, JobReporter, LayerResult } from './call.js';
 import type { Config } from './config.js';
 import { createCredentials } from './credentials.js';
 import { ifSubscribed, openChannels, type RequestTrace, type TraceChannel, traced } from './events.js';
@@ -13,6 +12,7 @@ import { createObserver } from './layers/events.js';
 import { createJobReporter } from './layers/jobs.js';
 import { ledgerIn } from './ledger.js';
 import { type StartedCall, startCall } from './pipeline.js';
+import { withText } from './response.js';
 import type { RequestPromise, ResponseMeta, StreamRequest, Transport } from './transport.js';
 
 export interface ClientTransport extends Transport, Pick<Core, 'ledger' | 'limits' | 'limitsOf' | 'warn'> {
@@ -23,7 +23,7 @@ export interface ClientTransport extends Transport, Pick<Core, 'ledger' | 'limit
 
 export function createTransport(config: Config): ClientTransport {
   const core = createCore(config);
-  const same = (response: Response) => response;
+  const identity = (response: Response) => response;
   return {
     jobs: core.jobs,
     warn: core.warn,
@@ -38,17 +38,18 @@ export function createTransport(config: Config): ClientTransport {
     waits: () => ifSubscribed(core.channels()?.wait),
     send: (request, options) => requestPromise(startCall(core, { type: 'json', request }, options)),
     open: (request, options) => {
-      const { answer } = startCall(core, { type: 'stream', request, read: same }, options);
-      return requestPromise({ answer: opened(answer, request.read) });
+      const { result } = startCall(core, { type: 'stream', request, read: identity }, options);
+      return requestPromise({ result: applyRead(result, request.read) });
     },
-    transfer: (request, options) => requestPromise(startCall(core, { type: 'transfer', request, read: same }, options)),
+    transfer: (request, options) =>
+      requestPromise(startCall(core, { type: 'transfer', request, read: identity }, options)),
     async storing({ name, jobId, signal }, work) {
       const path = `/v1/jobs/${encodeURIComponent(jobId)}/output`;
       const trace: RequestTrace = { callId: config.random.uuid(), name, path, attempts: 0, limitWaitMs: 0 };
-      const release = core.jobs.hold(jobId);
+      const release = core.jobs.own(jobId);
       try {
         const stored = await traced(ifSubscribed(core.channels()?.request), trace, work);
-        await settledOrAborted(core.jobs.stored(jobId), signal);
+        await settledOrAborted(core.jobs.reportStored(jobId), signal);
         return stored;
       } finally {
         release?.();
@@ -65,22 +66,23 @@ function createCore(config: Config): Core {
   const warn = (message: string) => observer()?.warn(message);
   const credentials = createCredentials(config, warn);
   const ledger = ledgerIn({ config, warn });
-  const seen = { config, clock, credentials, ledger, observer, channels, warn };
+  const base = { config, clock, credentials, ledger, observer, channels, warn };
   return {
-    ...seen,
+    ...base,
     http: createHttp(config),
-    jobs: createJobReporter(seen),
+    jobs: createJobReporter(base),
     limits: credentials.limits,
     limitsOf: credentials.limitsOf,
-    account: async (signal) => (config.asksAccount ? undefined : credentials.account()) ?? loadAccount(seen, signal),
+    account: async (signal) =>
+      (config.accountNeedsKey ? undefined : credentials.account()) ?? loadAccount(base, signal),
   };
 }
 
-function lazy<T>(make: () => T): () => T {
-  let made: { readonly value: T } | undefined;
+function lazy<T>(create: () => T): () => T {
+  let cached: { readonly value: T } | undefined;
   return () => {
-    made ??= { value: make() };
-    return made.value;
+    cached ??= { value: create() };
+    return cached.value;
   };
 }
 
@@ -93,8 +95,8 @@ async function loadAccount(
   const url = config.baseUrl();
   const late = () => new TimeoutError(`apiKey did not return a key within ${timeoutMs} ms (timeoutMs)`, { timeoutMs });
   const deadline = startDeadline({ clock, ms: timeoutMs, signal, late });
-  const asked = async () => credentials.login({ method: 'GET', url });
-  const { account } = await deadline.race(asked()).finally(() => deadline.end());
+  const login = async () => credentials.login({ method: 'GET', url });
+  const { account } = await deadline.race(login()).finally(() => deadline.end());
   return account;
 }
 
@@ -102,36 +104,39 @@ async function loadAccount(
  * Adds `withResponse` and `asResponse` to the promise of the data. After one of them is called, a rejection of the promise
  * itself counts as handled.
  */
-function requestPromise<T>({ answer, idempotencyKey }: StartedCall<T>): RequestPromise<T> {
-  const data = atCaller(answer.then(dataIn));
-  const instead = <R>(read: (answer: Answer<T>) => R): Promise<R> => {
+function requestPromise<T>({ result, idempotencyKey }: StartedCall<T>): RequestPromise<T> {
+  const data = atCaller(result.then(dataIn));
+  const instead = <R>(read: (result: LayerResult<T>) => R): Promise<R> => {
     data.catch(() => {});
-    return atCaller(answer.then(read));
+    return atCaller(result.then(read));
   };
   return Object.assign(data, {
     idempotencyKey,
     withResponse: () => instead(withResponse),
-    asResponse: () => instead(answeredResponse),
+    asResponse: () => instead(unreadResponse),
   });
 }
 
 /** Returns the response of a stream, with the result of the caller's `read`. */
-async function opened<T>(answer: Promise<Answer<Response>>, read: StreamRequest<T>['read']): Promise<Answer<T>> {
-  const { response, ...meta } = await answer;
+async function applyRead<T>(
+  result: Promise<LayerResult<Response>>,
+  read: StreamRequest<T>['read'],
+): Promise<LayerResult<T>> {
+  const { response, ...meta } = await result;
   const data = await read(response);
   return { ...meta, response: isResponse(data) ? data : response, decoded: { data } };
 }
 
-function withResponse<T>(answer: Answer<T>): ResponseMeta & { readonly data: T } {
-  const { decoded: _, text: __, ...meta } = answer;
-  return { ...meta, data: dataIn(answer), response: answeredResponse(answer) };
+function withResponse<T>(result: LayerResult<T>): ResponseMeta & { readonly data: T } {
+  const { decoded: _, text: __, ...meta } = result;
+  return { ...meta, data: dataIn(result), response: unreadResponse(result) };
 }
 
-function dataIn<T>({ decoded }: Answer<T>): T {
+function dataIn<T>({ decoded }: LayerResult<T>): T {
   if ('failure' in decoded) throw decoded.failure;
   return decoded.data;
 }
 
-function answeredResponse({ response, text }: Answer<unknown>): Response {
+function unreadResponse({ response, text }: LayerResult<unknown>): Response {
   return text === undefined ? response : withText(response, text);
 }

@@ -4,7 +4,7 @@ import { reasonOf } from '../runtime/callbacks.js';
 import { scrubber, scrubCause } from '../runtime/scrub.js';
 import { accountFor, type ClientAccount } from '../store/account.js';
 import type { RateLimits } from '../store/rate-limits.js';
-import { type Config, checkApiKey, whyNotRead } from './config.js';
+import { type Config, checkApiKey, environmentHint } from './config.js';
 
 export interface Login {
   readonly key: string;
@@ -46,11 +46,11 @@ export function createCredentials(config: Config, warn: (message: string) => voi
     return last;
   };
   const check = (value: unknown, call: KeyUse) => {
-    if (!config.rotates && value === undefined) throw seenFromCallerOf(missingKeyError(call), login);
-    return use(config.rotates ? checkedKey(value, call) : String(value));
+    if (!config.hasKeyFunction && value === undefined) throw seenFromCallerOf(missingKeyError(call), login);
+    return use(config.hasKeyFunction ? checkedKey(value, call) : String(value));
   };
   const login = (call: KeyUse) => {
-    if (last !== undefined && !config.rotates) return last;
+    if (last !== undefined && !config.hasKeyFunction) return last;
     let given: ReturnType<Config['apiKey']>;
     try {
       given = config.apiKey();
@@ -66,7 +66,7 @@ export function createCredentials(config: Config, warn: (message: string) => voi
     );
   };
   const accountOf = () => {
-    if (!config.rotates && last === undefined) {
+    if (!config.hasKeyFunction && last === undefined) {
       const fixed = config.apiKey();
       if (typeof fixed === 'string') use(fixed);
     }
@@ -100,7 +100,7 @@ function checkedKey(value: unknown, call: KeyUse): string {
 }
 
 function missingKeyError({ method, url }: KeyUse): AuthenticationError {
-  const message = `The API key is missing. Pass { apiKey } to GenClient or set GEN_API_KEY.${whyNotRead('GEN_API_KEY')}`;
+  const message = `The API key is missing. Pass { apiKey } to GenClient or set GEN_API_KEY.${environmentHint('GEN_API_KEY')}`;
   return new AuthenticationError(message, {
     method,
     url,

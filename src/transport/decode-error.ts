@@ -37,26 +37,27 @@ const MAX_PLAIN_MESSAGE = 300;
  * Creates the error of a rejection. Finds its code, message, and figures anywhere in the envelope, before the API key is
  * removed, because a key that is part of a code must not change the code.
  */
-export function decodeError(refusal: RejectedResponse, call: RejectedCall): APIError {
-  const { text } = refusal;
-  const clean = (said: string | undefined) => (said === undefined ? undefined : scrubText(said, call.secret));
-  const headers = scrubHeaders(refusal.headers, call.secret);
+export function decodeError(rejection: RejectedResponse, call: RejectedCall): APIError {
+  const { text } = rejection;
+  const clean = (value: string | undefined) => (value === undefined ? undefined : scrubText(value, call.secret));
+  const headers = scrubHeaders(rejection.headers, call.secret);
   const body = parseJson(text) ?? storageError(text);
-  const places = placesIn(body);
-  const found = findCode(places);
+  const objects = errorObjectsIn(body);
+  const foundCode = findCode(objects);
   // An unknown word that contains the key is an echo of it, not a code.
-  const code = found !== undefined && (isDocumented(found) || clean(found) === found) ? found : undefined;
+  const isCode = foundCode !== undefined && (isDocumented(foundCode) || clean(foundCode) === foundCode);
+  const code = isCode ? foundCode : undefined;
   const documented = code === undefined ? undefined : rowOf(BY_CODE, code);
-  const { status } = refusal;
+  const { status } = rejection;
   const isStorage = call.toService === false;
   const [Class, recovery] = isStorage ? storageErrorTypeOf(status) : errorTypeOf(documentedStatus({ status, code }));
   const byCode = code === undefined || isStorage ? undefined : (documented?.[1] ?? rowOf(JOB_RECOVERY, code));
   const { method, url, idempotencyKey, attempts } = call;
   const isPage = call.expectsJson && isPageBody(text, headers.get('content-type'));
-  const said = findMessage(places);
-  const explained = isPage ? pageMessage(refusal, call, said) : said;
-  const message = clean(explained ?? plainMessage(refusal, call, body === undefined ? text : '')) ?? '';
-  const topUpUrl = clean(first(places, ['top_up_url'], asText));
+  const found = findMessage(objects);
+  const explanation = isPage ? pageMessage(rejection, call, found) : found;
+  const message = clean(explanation ?? plainMessage(rejection, call, body === undefined ? text : '')) ?? '';
+  const topUpUrl = clean(first(objects, ['top_up_url'], asText));
   const error = new Class(message, {
     status,
     code: code ?? `http_${status}`,
@@ -66,9 +67,9 @@ export function decodeError(refusal: RejectedResponse, call: RejectedCall): APIE
     idempotencyKey,
     attempts,
     headers,
-    data: scrubValue(dataOf(body, text), (said) => scrubText(said, call.secret)),
-    requestId: requestIdOf(headers) ?? clean(first(places, ['request_id', 'requestId'], asText)),
-    retryAfterMs: readRetryAfter(headers, call.now) ?? first(places, ['retry_after', 'retryAfter'], readSeconds),
+    data: scrubValue(dataOf(body, text), (value) => scrubText(value, call.secret)),
+    requestId: requestIdOf(headers) ?? clean(first(objects, ['request_id', 'requestId'], asText)),
+    retryAfterMs: readRetryAfter(headers, call.now) ?? first(objects, ['retry_after', 'retryAfter'], readSeconds),
     ...(topUpUrl !== undefined && { topUpUrl }),
   });
   if (isPage) markPage(error);
@@ -89,7 +90,7 @@ function storageError(text: string): Fields | undefined {
 }
 
 /** Returns the objects of an envelope that may contain the error's fields, most specific first. */
-function placesIn(body: unknown): readonly Fields[] {
+function errorObjectsIn(body: unknown): readonly Fields[] {
   const root = Array.isArray(body) ? body[0] : body;
   if (typeof root === 'string') return [{ error: root }];
   if (!isFields(root)) return [];
@@ -102,32 +103,34 @@ function placesIn(body: unknown): readonly Fields[] {
 }
 
 /** Returns any documented code, or the first value that looks like a code. */
-function findCode(places: readonly Fields[]): string | undefined {
+function findCode(objects: readonly Fields[]): string | undefined {
   const names = ['code', 'error', 'errorCode', 'error_code', 'type', 'detail', 'message'];
-  const known = first(places, names, (value) => (typeof value === 'string' && isDocumented(value) ? value : undefined));
-  return known ?? first(places, names.slice(0, 4), asCode) ?? first(places, ['detail'], asCode);
+  const known = first(objects, names, (value) =>
+    typeof value === 'string' && isDocumented(value) ? value : undefined,
+  );
+  return known ?? first(objects, names.slice(0, 4), asCode) ?? first(objects, ['detail'], asCode);
 }
 
 function isDocumented(code: string): boolean {
   return Boolean(rowOf(BY_CODE, code) ?? rowOf(JOB_RECOVERY, code));
 }
 
-function findMessage(places: readonly Fields[]): string | undefined {
+function findMessage(objects: readonly Fields[]): string | undefined {
   const names = ['message', 'errorMessage', 'error_message', 'msg', 'error_description', 'detail', 'error', 'title'];
   const prose = (value: unknown) => (asCode(value) === undefined ? asText(value) : undefined);
-  return first(places, names, prose) ?? first(places, names.slice(0, 3), asText);
+  return first(objects, names, prose) ?? first(objects, names.slice(0, 3), asText);
 }
 
-function plainMessage(refusal: RejectedResponse, call: RejectedCall, text: string): string {
-  const said = isMarkup(text) ? '' : text.trim().slice(0, MAX_PLAIN_MESSAGE);
-  return `${call.method} ${call.url} failed with ${statusLine(refusal)}${said ? `: ${said}` : '.'}`;
+function plainMessage(rejection: RejectedResponse, call: RejectedCall, text: string): string {
+  const excerpt = isMarkup(text) ? '' : text.trim().slice(0, MAX_PLAIN_MESSAGE);
+  return `${call.method} ${call.url} failed with ${statusLine(rejection)}${excerpt ? `: ${excerpt}` : '.'}`;
 }
 
-function pageMessage(refusal: RejectedResponse, { method, url }: RejectedCall, said: string | undefined): string {
-  const { text } = refusal;
+function pageMessage(rejection: RejectedResponse, { method, url }: RejectedCall, message: string | undefined): string {
+  const { text } = rejection;
   const title = isMarkup(text) ? /<title[^>]{0,100}>([^<]{0,200})/i.exec(text)?.[1] : text;
-  const shown = (said ?? title ?? '').trim().slice(0, MAX_PLAIN_MESSAGE);
-  const page = statusLine(refusal) + (shown && `, "${shown}"`);
+  const excerpt = (message ?? title ?? '').trim().slice(0, MAX_PLAIN_MESSAGE);
+  const page = statusLine(rejection) + (excerpt && `, "${excerpt}"`);
   return `${method} ${url}: received a web page instead of the service's response (${page}). A proxy may have sent it. Try again later, and check baseUrl.`;
 }
 
@@ -136,13 +139,13 @@ function statusLine({ status, statusText }: RejectedResponse): string {
 }
 
 function first<T>(
-  places: readonly Fields[],
+  objects: readonly Fields[],
   names: readonly string[],
   read: (value: unknown) => T | undefined,
 ): T | undefined {
-  for (const place of places) {
+  for (const object of objects) {
     for (const name of names) {
-      const found = read(place[name]);
+      const found = read(object[name]);
       if (found !== undefined) return found;
     }
   }

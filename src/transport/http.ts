@@ -27,7 +27,7 @@ export function createHttp({ headers }: Config): Http {
   return {
     headers: { ...(!isBrowser() && { 'user-agent': `gen-client/${VERSION}` }), ...headers },
     cache: supportsNoStore() ? { cache: 'no-store' } : {},
-    keepsBodies: isNode(),
+    buffersBodies: isNode(),
   };
 }
 
@@ -58,7 +58,7 @@ const SEND_JSON = { ...ACCEPT_JSON, 'content-type': 'application/json' };
 export async function send(attempt: Attempt): Promise<Response> {
   const { call } = attempt;
   const sent = await requestOf(attempt);
-  if (call.kind.type !== 'transfer' || !call.core.http.keepsBodies) return followRedirects(attempt, sent);
+  if (call.kind.type !== 'transfer' || !call.core.http.buffersBodies) return followRedirects(attempt, sent);
   try {
     return await followRedirects(attempt, { ...sent, redirect: 'error' });
   } catch (error) {
@@ -90,7 +90,7 @@ function sendOnce(
     redirect,
     ...(call.method === 'GET' && http.cache),
     ...(body instanceof ReadableStream
-      ? { body: custom && http.keepsBodies ? nodeStream(body) : body, duplex: 'half' }
+      ? { body: custom && http.buffersBodies ? nodeStream(body) : body, duplex: 'half' }
       : body !== undefined && { body }),
   };
   // Look up fetch for each request, in case it is patched later. Another library's fetch can't read the runtime's Request, so
@@ -192,7 +192,7 @@ export function networkFailure(thrown: unknown): never {
 }
 
 /** Returns an attempt's error: a ConnectionError for a network failure, or the reason of its timeout or abort. */
-export function asFailure(error: unknown, { call, deadline, secret }: Omit<Attempt, 'responseInfo'>): unknown {
+export function attemptError(error: unknown, { call, deadline, secret }: Omit<Attempt, 'responseInfo'>): unknown {
   if (!(error instanceof NetworkFailure)) return error;
   return deadline.signal.aborted ? deadline.signal.reason : connectionError(error.cause, call, secret);
 }
@@ -241,6 +241,6 @@ function redirectError(call: Call<unknown>, status: number, why: string): APIErr
     ? 'Set baseUrl to its location, so that the API key is sent only there.'
     : 'The storage must accept the bytes at the URL that the service returned.';
   const message = `${call.method} ${call.url}: the redirect is not followed, because ${why}. ${advice}`;
-  const refused = { status, code: `http_${status}`, recovery: 'change_request' } as const;
-  return new APIError(message, { ...detailsOf(call), ...refused });
+  const details = { status, code: `http_${status}`, recovery: 'change_request' } as const;
+  return new APIError(message, { ...detailsOf(call), ...details });
 }

@@ -13,14 +13,14 @@ const PHASES: Readonly<Record<JobEvent['phase'], number>> = { accepted: 1, final
 
 interface LoggedJob {
   /** Fields of its next event. */
-  facts: Omit<JobEvent, 'phase' | 'jobId' | 'status' | 'waitedMs'>;
+  fields: Omit<JobEvent, 'phase' | 'jobId' | 'status' | 'waitedMs'>;
   status: string;
   /** True once the job is known to be final. */
   isEnded?: true;
   expiresMs?: number | undefined;
   acceptedMs?: number | undefined;
   /** If true, a poll or a create has returned it, not only a webhook. */
-  isRead: boolean;
+  isPolled: boolean;
   /** Reported phases, as a sum of {@link PHASES}. */
   reported: number;
   records: readonly JobRecords[];
@@ -46,7 +46,7 @@ export interface EndedJob {
   readonly status: string;
   /** Undefined if it's unknown. */
   readonly chargedTokens: number | undefined;
-  readonly isRead: boolean;
+  readonly isPolled: boolean;
   /** Expiry of the file's link. Undefined if it's unknown. */
   readonly expiresMs: number | undefined;
   /** If true, this process created the job. */
@@ -90,44 +90,44 @@ export class JobLog {
     this.#account = memory.newAccount();
   }
 
-  knows(jobId: string): boolean {
+  has(jobId: string): boolean {
     return this.#memory.jobs.has(this.#key(jobId));
   }
 
-  creating(create: Promise<unknown>): void {
+  trackCreate(create: Promise<unknown>): void {
     const done = () => this.#creates.delete(create);
     this.#creates.add(create);
     create.then(done, done);
   }
 
   /** Handles a job from a create or a poll. Returns its end if it must be recorded. */
-  seen({ job, ...cost }: JobSnapshot, to: JobListeners, origin?: JobOrigin): EndedJob | undefined {
+  addJob({ job, ...cost }: JobSnapshot, to: JobListeners, origin?: JobOrigin): EndedJob | undefined {
     // Most polls return a running job, which is nothing new.
     if (!origin && !isFinal(job)) return undefined;
     const logged = this.#open(job.id);
     const quotedTokens = tokensIn(cost.quotedTokens) ?? tokensIn(job.quotedTokenCost);
     const balanceTokens = tokensIn(cost.balanceTokens);
     const call = origin?.call ?? callOf(job);
-    logged.facts = {
-      ...logged.facts,
-      ...known({ call: logged.facts.call ?? call, model: textIn(job.modelId), createdAt: textIn(job.createdAt) }),
+    logged.fields = {
+      ...logged.fields,
+      ...known({ call: logged.fields.call ?? call, model: textIn(job.modelId), createdAt: textIn(job.createdAt) }),
       ...known({ quotedTokens, balanceTokens, idempotencyKey: origin?.idempotencyKey, label: origin?.label }),
       ...known({ errorCode: isFinal(job) ? textIn(job.errorCode) : undefined }),
       ...known({ endedAt: isFinal(job) ? textIn(job.completedAt) : undefined, chargedTokens: chargedTokensOf(job) }),
     };
     if (isFinal(job) || !logged.isEnded) logged.status = job.status;
-    logged.isRead = true;
+    logged.isPolled = true;
     if (origin) this.#accepted(job, logged, { to, origin });
     // The end may have been reported before the create's response arrived.
     return isFinal(job) || logged.isEnded ? this.#ended(job, logged, to) : undefined;
   }
 
   /** Handles a webhook about the end of a job, which contains only its status. */
-  announced({ id, status }: Job, to: JobListeners): EndedJob | undefined {
+  addAnnounced({ id, status }: Job, to: JobListeners): EndedJob | undefined {
     const job = { id, status };
     if (!isFinal(job)) return undefined;
     const logged = this.#open(id);
-    logged.facts = { ...logged.facts, ...known({ chargedTokens: chargedTokensOf(job) }) };
+    logged.fields = { ...logged.fields, ...known({ chargedTokens: chargedTokensOf(job) }) };
     logged.status = status;
     return this.#ended(job, logged, to);
   }
@@ -150,8 +150,8 @@ export class JobLog {
       logged.trace = trace;
       logged.channel = at.to.channel;
     }
-    const { chargedTokens: _, endedAt: __, errorCode: ___, ...facts } = logged.facts;
-    const atFirst = isFinal(job) ? logged : { ...logged, facts, status: job.status };
+    const { chargedTokens: _, endedAt: __, errorCode: ___, ...fields } = logged.fields;
+    const atFirst = isFinal(job) ? logged : { ...logged, fields, status: job.status };
     this.#report('accepted', job.id, { logged: atFirst, to: at.to });
     logged.reported |= PHASES.accepted;
   }
@@ -159,31 +159,31 @@ export class JobLog {
   #ended(job: Job, logged: LoggedJob, to: JobListeners): EndedJob | undefined {
     logged.isEnded = true;
     logged.expiresMs = Date.parse(textIn(job.providerOutputExpiresAt) ?? '') || logged.expiresMs;
-    const { status, facts, isRead, acceptedMs, expiresMs } = logged;
-    const { chargedTokens } = facts;
+    const { status, fields, isPolled, acceptedMs, expiresMs } = logged;
+    const { chargedTokens } = fields;
     // An end from a webhook has no cost. A poll records it again with the cost.
-    const end = `${status} ${chargedTokens} ${isRead}`;
+    const end = `${status} ${chargedTokens} ${isPolled}`;
     const records = end === logged.recordedEnd ? [] : [...new Set([...logged.records, ...to.records])];
     const recorded = () => {
       logged.recordedEnd = end;
     };
     const report = (withCharge: boolean) => {
-      const { chargedTokens: _, ...uncharged } = logged.facts;
-      this.#report('final', job.id, { logged: withCharge ? logged : { ...logged, facts: uncharged }, to });
+      const { chargedTokens: _, ...uncharged } = logged.fields;
+      this.#report('final', job.id, { logged: withCharge ? logged : { ...logged, fields: uncharged }, to });
       logged.reported |= PHASES.final;
       endTrace(logged);
     };
     const [isOwn, creates] = [acceptedMs !== undefined, [...this.#creates]];
-    return { records, status, chargedTokens, isRead, expiresMs, isOwn, creates, recorded, report };
+    return { records, status, chargedTokens, isPolled, expiresMs, isOwn, creates, recorded, report };
   }
 
   #report(phase: JobEvent['phase'], jobId: string, { logged, to }: { logged: LoggedJob; to: JobListeners }): void {
-    const { reported, facts, status, acceptedMs, trace } = logged;
+    const { reported, fields, status, acceptedMs, trace } = logged;
     const isNew = (reported & PHASES[phase]) === 0;
     if (!isNew && !trace) return;
     logged.reported |= PHASES[phase];
     const waitedMs = phase === 'accepted' || acceptedMs === undefined ? undefined : to.now() - acceptedMs;
-    const event: JobEvent = { phase, jobId, ...facts, status, ...known({ waitedMs }) };
+    const event: JobEvent = { phase, jobId, ...fields, status, ...known({ waitedMs }) };
     if (trace) trace.event = event;
     if (isNew) to.report(event);
   }
@@ -191,7 +191,7 @@ export class JobLog {
   #open(jobId: string): LoggedJob {
     const { jobs } = this.#memory;
     const key = this.#key(jobId);
-    const logged = jobs.get(key) ?? { facts: {}, status: 'completed', isRead: false, reported: 0, records: [] };
+    const logged = jobs.get(key) ?? { fields: {}, status: 'completed', isPolled: false, reported: 0, records: [] };
     const evicted = setAndEvict(jobs, key, logged, MAX_JOBS);
     if (evicted) endTrace(evicted);
     return logged;

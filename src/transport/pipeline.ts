@@ -2,7 +2,7 @@
 
 import { withKey } from '../errors/gen-error.js';
 import type { RequestOptions } from '../rules/options.js';
-import { type Answer, type Call, type CallRequest, type Core, createCall, type Layer } from './call.js';
+import { type Call, type CallRequest, type Core, createCall, type Layer, type LayerResult } from './call.js';
 import { ifSubscribed } from './events.js';
 import { attempt } from './layers/attempt.js';
 import { checkLayer, filesLayer } from './layers/body.js';
@@ -42,20 +42,20 @@ function isObserved(core: Core): boolean {
 /** A call in flight, and its idempotency key. */
 export interface StartedCall<T> {
   readonly idempotencyKey?: string | undefined;
-  readonly answer: Promise<Answer<T>>;
+  readonly result: Promise<LayerResult<T>>;
 }
 
 /** Validates the options of a call and sends it through its layers. An invalid option rejects instead of throwing. */
 export function startCall<T>(core: Core, kind: CallRequest<T>, options?: RequestOptions): StartedCall<T> {
   try {
     const call = createCall(core, kind, options);
-    return { idempotencyKey: call.idempotencyKey, answer: passAll(call) };
+    return { idempotencyKey: call.idempotencyKey, result: passAll(call) };
   } catch (error) {
-    return { answer: Promise.reject(error) };
+    return { result: Promise.reject(error) };
   }
 }
 
-async function passAll<T>(call: Call<T>): Promise<Answer<T>> {
+async function passAll<T>(call: Call<T>): Promise<LayerResult<T>> {
   try {
     return await pass(call, layersOf(call), 0);
   } catch (error) {
@@ -64,7 +64,7 @@ async function passAll<T>(call: Call<T>): Promise<Answer<T>> {
 }
 
 /** Passes the call to the first layer at or below `depth`, which passes it on to the next. */
-function pass<T>(call: Call<T>, layers: readonly Optional[], depth: number): Promise<Answer<T>> {
+function pass<T>(call: Call<T>, layers: readonly Optional[], depth: number): Promise<LayerResult<T>> {
   for (let at = depth; at < layers.length; at++) {
     const layer = layers[at];
     if (layer) return layer(call, (passed) => pass(passed, layers, at + 1));

@@ -74,7 +74,7 @@ export async function readBody(request: Request, maxBytes: number): Promise<RawB
       throw bodyUnavailable(`could not be read: ${cause}`, cause);
     },
   );
-  if (end === 'late') throw bodyUnavailable('took over ten seconds');
+  if (end === 'timeout') throw bodyUnavailable('took over ten seconds');
   if (end === 'too_large') throw refusal('body_too_large', `The body is larger than ${maxBytes} bytes (maxBodyBytes).`);
   return bytes;
 }

@@ -265,7 +265,7 @@ describe('an unknown limit', () => {
       await clock.advance(5_000);
       expect(admitted).toHaveLength(1);
       // Neither do failures: another call replaces them.
-      admitted.pop()?.('answered');
+      admitted.pop()?.('counted');
       await clock.advance(1_000);
       expect(admitted).toHaveLength(1);
       const rounds: number[] = [];

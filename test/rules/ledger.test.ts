@@ -94,7 +94,7 @@ describe('the transition table', () => {
     { type: 'sent', owner: 'one#1' },
     { type: 'unsent', isReserved: true },
     { type: 'rejected', isReserved: false },
-    { type: 'unanswered' },
+    { type: 'responseLost' },
     { type: 'accepted', jobId: 'job_1', nowMs: 1 },
     { type: 'final', jobId: 'job_1', status: 'completed', retainUntilMs: 9 },
     { type: 'released' },

@@ -83,7 +83,7 @@ describe('updateSlots', () => {
   it("returns a call's wait: until a slot expires, or at least a window if that is unknown", () => {
     const state = newRateLimit();
     updateSlots(state, turn('a', { queued: ids('a', 4) }), LIMIT, 0);
-    const answered = (call: string, agoMs: number) => ({ call, outcome: 'answered', agoMs }) as const;
+    const answered = (call: string, agoMs: number) => ({ call, outcome: 'counted', agoMs }) as const;
     updateSlots(state, turn('a', { updates: [answered('a0', 500), answered('a1', 0)] }), LIMIT, 1_000);
     const waits = ids('b', 6).map((who) => updateSlots(state, turn(who, { queued: [who] }), LIMIT, 1_000).waitMs);
     expect(waits).toEqual([REST_MS - 500, REST_MS, REST_MS, REST_MS, 2 * REST_MS - 500, 2 * REST_MS]);
@@ -103,7 +103,7 @@ describe('a clock that is set back', () => {
     const state = newRateLimit();
     const start = 3_600_000;
     updateSlots(state, turn('a', { queued: ids('a', 4) }), LIMIT, start);
-    updateSlots(state, turn('a', { updates: [{ call: 'a0', outcome: 'answered', agoMs: 0 }] }), LIMIT, start);
+    updateSlots(state, turn('a', { updates: [{ call: 'a0', outcome: 'counted', agoMs: 0 }] }), LIMIT, start);
     updateSlots(state, turn('b', { queued: ['b0'], updates: [{ pauseMs: 20_000 }] }), LIMIT, start);
     const { waitMs } = updateSlots(state, turn('b', { queued: ['b0'] }), LIMIT, 0);
     expect(waitMs).toBe(20_000);
@@ -119,7 +119,7 @@ describe('a stored limit', () => {
       afterMs: fc.integer({ min: 0, max: 4_000 }),
       asks: fc.integer({ min: 0, max: 3 }),
       isUrgent: fc.boolean(),
-      ended: fc.constantFrom('accepted', 'answered', 'unanswered', 'unused', 'pause', 'none'),
+      ended: fc.constantFrom('accepted', 'counted', 'unknown', 'unused', 'pause', 'none'),
       limit: fc.constantFrom(4, Number.POSITIVE_INFINITY),
     });
     const property = fc.property(fc.array(action, { maxLength: 30 }), (actions) => {
@@ -154,7 +154,7 @@ describe('a stored limit', () => {
     const start = Date.UTC(2030, 1);
     for (let at = 0; at < 300; at++) {
       updateSlots(state, turn('a', { immediate: [`a${at}`] }), limit, start + at * 150);
-      const updates = [{ call: `a${at}`, outcome: 'answered', agoMs: 0 } as const];
+      const updates = [{ call: `a${at}`, outcome: 'counted', agoMs: 0 } as const];
       updateSlots(state, turn('a', { updates }), limit, start + at * 150 + 80);
     }
     expect(encodeRateLimit(state)?.value.length).toBeLessThan(1_300);

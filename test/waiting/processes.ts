@@ -48,11 +48,11 @@ export function bareTransport(
   jobs: Setting['jobs'] = {},
   warn: Setting['warn'] = () => {},
 ): JobWaitsPorts['transport'] {
-  const nothing = { hold: () => undefined, acknowledge: async () => {}, announced() {}, isWatched: () => false };
+  const nothing = { own: () => undefined, acknowledge: async () => {}, reportAnnounced() {}, isWatched: () => false };
   const unused = {
-    seen: async () => {},
-    creating() {},
-    stored: async () => {},
+    reportJob: async () => {},
+    trackCreate() {},
+    reportStored: async () => {},
     priceOf: () => undefined,
     durationOf: () => undefined,
   };
@@ -65,7 +65,7 @@ export const waitConfig = (clock: Clock): JobWaitsPorts['config'] => ({
   store: undefined,
   webhookSecrets: () => [],
   knownBaseUrl: () => undefined,
-  asksAccount: false,
+  accountNeedsKey: false,
   maxRetryAfterMs: 120_000,
 });
 

@@ -2,7 +2,7 @@
 import type { Clock } from '../../runtime/clock.js';
 import { setAndEvict } from '../../runtime/set-and-evict.js';
 import type { JobCall, CreatedJob as ServiceJob } from '../../schemas/job.js';
-import { ASKED, digestOf, idempotencyKeyFrom } from '../../transport/idempotency.js';
+import { digestOf, idempotencyKeyFrom, PAGE_INPUT } from '../../transport/idempotency.js';
 import { type JobView, jobView } from './job-view.js';
 import type { OpenRequests } from './open-requests.js';
 import { createParams } from './page-requests.js';
@@ -91,7 +91,7 @@ export class Creates<User extends ProxyUser> {
     const { params, uploadIds } = await createParams(returned, input, { tickets, user: user.id });
     if (SAFETY_ID_CALLS.includes(verb)) params.safety_identifier ??= await tickets.userHash(user.id);
     // Compares the input, because the params can differ after a deploy or a rotated secret.
-    const options = { budget: await budget?.(user), [ASKED]: input };
+    const options = { budget: await budget?.(user), [PAGE_INPUT]: input };
     try {
       const namespace = client[verb] as { create(params: object, options: object): PromiseLike<ServiceJob> };
       const created = await namespace.create(params, { ...options, idempotencyKey: key });

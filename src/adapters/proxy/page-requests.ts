@@ -105,7 +105,7 @@ async function bodyText(request: Request): Promise<string> {
   const { bytes, end } = await readUpTo(request.body, MAX_BODY_BYTES, (fire) =>
     systemClock.after(BODY_TIMEOUT_MS, fire),
   );
-  if (end === 'late') throw new ProxyError(408, 'body_timeout', 'The body did not arrive within 10 seconds.');
+  if (end === 'timeout') throw new ProxyError(408, 'body_timeout', 'The body did not arrive within 10 seconds.');
   if (end === 'too_large') throw bodyTooLarge();
   return new TextDecoder().decode(bytes);
 }

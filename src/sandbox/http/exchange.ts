@@ -82,7 +82,7 @@ export function prefixOf(baseUrl: string): string {
 export async function readPostBody(request: Request): Promise<string | ServiceError> {
   if (request.method !== 'POST') return '';
   const { bytes, end } = await readUpTo(request.body, MAX_BODY_BYTES);
-  if (end === 'whole') return new TextDecoder().decode(bytes);
+  if (end === 'complete') return new TextDecoder().decode(bytes);
   return new ServiceError(
     'request_too_large',
     `The body is larger than ${MAX_BODY_BYTES} bytes. Send files as uploads.`,

@@ -2,11 +2,11 @@ import { TimeoutError } from '../../errors/index.js';
 import { isUncounted } from '../../rules/failure-kind.js';
 import type { SlotOutcome } from '../../rules/rate-limit.js';
 import { type Deadline, startDeadline } from '../../runtime/deadline.js';
-import { readAnswer, scrubbedRequestId } from '../answer.js';
-import { type Answer, type Attempt, type Call, detailsOf, type ResponseInfo, requestEvent } from '../call.js';
+import { type Attempt, type Call, detailsOf, type LayerResult, type ResponseInfo, requestEvent } from '../call.js';
 import type { Login } from '../credentials.js';
 import type { ResponseEvent } from '../events.js';
-import { asFailure, dropBody, send } from '../http.js';
+import { attemptError, dropBody, send } from '../http.js';
+import { readResponse, scrubbedRequestId } from '../response.js';
 
 interface Ended extends ResponseInfo {
   startMs?: number;
@@ -16,7 +16,7 @@ interface Ended extends ResponseInfo {
 }
 
 /** Authorizes, sends, and decodes one attempt within its timeout. The bottom of the pipeline. */
-export async function attempt<T>(call: Call<T>): Promise<Answer<T>> {
+export async function attempt<T>(call: Call<T>): Promise<LayerResult<T>> {
   const { core, trace, slot } = call;
   const observer = core.observer();
   const responseInfo: Ended | undefined = observer && {};
@@ -33,7 +33,7 @@ export async function attempt<T>(call: Call<T>): Promise<Answer<T>> {
     }
     call.sent.mayHaveArrived = true;
     // Until a response arrives, the service may or may not have counted the request.
-    if (slot) slot.outcome = 'unanswered';
+    if (slot) slot.outcome = 'unknown';
     if (responseInfo) responseInfo.startMs = core.clock.now();
     observer?.onRequest(requestEvent(call));
     const current: Attempt = { call, deadline, secret, responseInfo };
@@ -43,9 +43,9 @@ export async function attempt<T>(call: Call<T>): Promise<Answer<T>> {
     if (slot) slot.outcome = slotOutcomeOf(response);
     // For a 429, the limit is paused first.
     if (!isUncounted(status)) slot?.end();
-    return await readAnswer(call, current, response);
+    return await readResponse(call, current, response);
   } catch (thrown) {
-    const error = asFailure(thrown, { call, deadline, secret });
+    const error = attemptError(thrown, { call, deadline, secret });
     if (responseInfo) responseInfo.error = error;
     deadline.end();
     throw error;
@@ -67,7 +67,7 @@ export async function loadLogin(call: Call<unknown>): Promise<Login> {
 
 function slotOutcomeOf({ ok, status }: Response): SlotOutcome {
   if (isUncounted(status)) return 'unused';
-  return ok ? 'accepted' : 'answered';
+  return ok ? 'accepted' : 'counted';
 }
 
 function newDeadline(call: Call<unknown>): Deadline {

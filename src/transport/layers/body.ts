@@ -8,10 +8,10 @@ import { derivedKey } from '../../rules/run-state.js';
 import { reasonOf } from '../../runtime/callbacks.js';
 import { type Fields, isFields } from '../../schemas/envelope.js';
 import { formatValue } from '../../schemas/format-value.js';
-import { type Answer, type Call, detachedCall, type Layer, type Next } from '../call.js';
+import { type Call, detachedCall, type Layer, type LayerResult, type Next } from '../call.js';
 import { shortenKey } from '../idempotency.js';
 import type { RequestFiles } from '../transport.js';
-import { requireRoom } from './rate-limit.js';
+import { requireFreeSlot } from './rate-limit.js';
 
 /**
  * Validates the body against the documented rules, and copies it, because the caller may change the object during the call.
@@ -66,10 +66,10 @@ export const filesLayer: Layer = async (call, next) => {
   if (!files) return next(call);
   try {
     // If the call never waits and no slot is free, upload nothing.
-    if (call.neverWaits) await requireRoom(call);
-    const answer = await sendWithFiles(call, next, files);
+    if (call.neverWaits) await requireFreeSlot(call);
+    const result = await sendWithFiles(call, next, files);
     files.done?.();
-    return answer;
+    return result;
   } catch (error) {
     await files.failed?.(error, call.sent.mayHaveArrived);
     throw error;
@@ -80,7 +80,7 @@ export const filesLayer: Layer = async (call, next) => {
  * Sends the body with its uploads. If the service no longer has an earlier call's upload, uploads such files again, once. Sends
  * the same key first, because a rejection may not use it up. If the key repeats its rejection, sends a derived key.
  */
-async function sendWithFiles<T>(call: Call<T>, next: Next<T>, files: RequestFiles): Promise<Answer<T>> {
+async function sendWithFiles<T>(call: Call<T>, next: Next<T>, files: RequestFiles): Promise<LayerResult<T>> {
   const { options, core, idempotencyKey: key } = call;
   const send = async (idempotencyKey: string | undefined) => {
     const body = await files.upload(call.body, { ...options, preflight: options.preflight ?? core.config.preflight });

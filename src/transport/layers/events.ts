@@ -34,11 +34,11 @@ function tracedParams(body: unknown): unknown {
 /** Creates a client's observer, or returns undefined without hooks and a logger. */
 export function createObserver({ hooks, log: setting }: Config): Observer | undefined {
   const { logger, level: threshold } = setting();
-  const most = LOG_LEVELS.indexOf(threshold);
-  const writes = logger !== undefined && most > 0;
+  const maxLevel = LOG_LEVELS.indexOf(threshold);
+  const writes = logger !== undefined && maxLevel > 0;
   if (!writes && Object.keys(hooks).length === 0) return undefined;
   const log = (level: Exclude<LogLevel, 'off'>, message: string, fields?: object) => {
-    if (writes && LOG_LEVELS.indexOf(level) <= most)
+    if (writes && LOG_LEVELS.indexOf(level) <= maxLevel)
       callObserver(() => logger[level](`gen-client: ${message}`, ...(fields === undefined ? [] : [fields])));
   };
   const warn = (message: string) => log('warn', message);

@@ -5,29 +5,32 @@ import { setAndEvict } from '../../runtime/set-and-evict.js';
 import type { PricedCall } from '../../schemas/budget.js';
 import { isFinal, tokensIn } from '../../schemas/job.js';
 import type { ClientAccount } from '../../store/account.js';
-import { type Answer, type Call, type Core, type JobReporter, type Layer, snapshotIn } from '../call.js';
+import { type Call, type Core, type JobReporter, type Layer, type LayerResult, snapshotIn } from '../call.js';
 import { ifSubscribed, traceFailed } from '../events.js';
 import { type EndedJob, type JobListeners, JobLog, JobMemory } from '../job-log.js';
 import type { JobSnapshot } from '../transport.js';
 
 /** Reports the job in a response: its price, and its state for listeners and the ledger. */
 export const jobEventsLayer: Layer = (call, next) => {
-  const answered = passOn(call, next);
-  if (call.request.call) call.core.jobs.creating(answered);
-  return answered;
+  const result = reportJobIn(call, next);
+  if (call.request.call) call.core.jobs.trackCreate(result);
+  return result;
 };
 
-async function passOn<T>(call: Call<T>, next: (call: Call<T>) => Promise<Answer<T>>): Promise<Answer<T>> {
+async function reportJobIn<T>(
+  call: Call<T>,
+  next: (call: Call<T>) => Promise<LayerResult<T>>,
+): Promise<LayerResult<T>> {
   const { core, trace } = call;
-  const answer = await next(call);
-  const { decoded } = answer;
+  const result = await next(call);
+  const { decoded } = result;
   if ('failure' in decoded) {
     if (trace?.job) traceFailed(ifSubscribed(core.channels()?.job), trace.job, decoded.failure);
-    return answer;
+    return result;
   }
-  const snapshot = snapshotIn(call, answer);
-  if (snapshot) await core.jobs.seen(call, snapshot);
-  return answer;
+  const snapshot = snapshotIn(call, result);
+  if (snapshot) await core.jobs.reportJob(call, snapshot);
+  return result;
 }
 
 /** Copies of the package share the log under this name. The number is the protocol version. */
@@ -42,8 +45,8 @@ export function createJobReporter(core: ReporterCore): JobReporter {
   const { credentials } = core;
   const warned = new Map<string, true>();
   return {
-    creating: (create) => logOf(credentials.account())?.creating(create),
-    async seen({ request, body, idempotencyKey, label, trace, sent, signal }, snapshot) {
+    trackCreate: (create) => logOf(credentials.account())?.trackCreate(create),
+    async reportJob({ request, body, idempotencyKey, label, trace, sent, signal }, snapshot) {
       // Logged, because the result of a wait, a queue, or a batch doesn't contain them. Each poll repeats them.
       for (const warning of snapshot.warnings ?? []) {
         const line = `job ${snapshot.job.id}: ${warning}`;
@@ -56,23 +59,23 @@ export function createJobReporter(core: ReporterCore): JobReporter {
       if (isFinal(snapshot.job)) account?.learned.durations.ended(snapshot.job.id);
       if (records.length === 0 && !isWatched(core, snapshot.job.id, account)) return;
       const origin = call && { call, idempotencyKey, label, records, trace: trace?.job };
-      const ended = logOf(account)?.seen(snapshot, listeners(core), origin);
+      const ended = logOf(account)?.addJob(snapshot, listeners(core), origin);
       if (ended) await settledOrAborted(reportEnd(core, ended, snapshot.job.id), signal);
     },
-    announced(job, isVerified) {
+    reportAnnounced(job, isVerified) {
       if (isFinal(job)) credentials.account()?.learned.durations.ended(job.id);
       if (!isWatched(core, job.id)) return;
-      const ended = logOf(credentials.account())?.announced(job, listeners(core));
+      const ended = logOf(credentials.account())?.addAnnounced(job, listeners(core));
       if (ended && isVerified) void reportEnd(core, ended, job.id);
       else ended?.report(false);
     },
-    async stored(jobId) {
+    async reportStored(jobId) {
       if (!isWatched(core, jobId)) return;
       logOf(credentials.account())?.stored(jobId, listeners(core));
       await core.ledger()?.acknowledge(jobId, 'file');
     },
     acknowledge: async (jobId) => core.ledger()?.acknowledge(jobId, 'outcome'),
-    hold: (jobId) => core.ledger()?.hold(jobId),
+    own: (jobId) => core.ledger()?.own(jobId),
     isWatched: (jobId) => isWatched(core, jobId),
     priceOf(job, account = credentials.account()) {
       return account?.learned.prices.get(priceClassOf(job));
@@ -117,7 +120,7 @@ function isWatched(core: ReporterCore, jobId: string, account = core.credentials
     config.store !== undefined ||
     ifSubscribed(channels()?.job) !== undefined ||
     channels()?.events.hasSubscribers === true ||
-    logOf(account)?.knows(jobId) === true
+    logOf(account)?.has(jobId) === true
   );
 }
 

@@ -8,7 +8,7 @@ import { digestOfKey } from '../idempotency.js';
 import { loadLogin } from './attempt.js';
 
 /** Pause of the rate limit after a 429 without `Retry-After`. */
-const UNSTATED_PAUSE_MS = 1_000;
+const DEFAULT_PAUSE_MS = 1_000;
 
 /** How long a key from a key function is used before the function is called again. */
 const KEY_FRESH_MS = 1_000;
@@ -24,14 +24,16 @@ export function waitsForRateLimit({ limit, core: { config } }: Call<unknown>): b
 export const rateLimitLayer: Layer = async (call, next) => {
   const { core } = call;
   // The account is unknown until the key function returns.
-  const login = core.config.asksAccount ? await loadLogin(call) : undefined;
+  const login = core.config.accountNeedsKey ? await loadLogin(call) : undefined;
   if (login) call.sent.account = login.account;
   const limits = login ? core.limitsOf(login.account) : core.limits();
   if (!limits) return next(call);
-  const askedMs = core.clock.now();
-  let release: Release | undefined = call.neverWaits ? await takeSlot(limits, call) : await waitForSlot(limits, call);
+  const startMs = core.clock.now();
+  let release: Release | undefined = call.neverWaits
+    ? await acquireFreeSlot(limits, call)
+    : await waitForSlot(limits, call);
   // The key may have changed during the wait.
-  const secret = core.clock.now() - askedMs < KEY_FRESH_MS ? login?.key : undefined;
+  const secret = core.clock.now() - startMs < KEY_FRESH_MS ? login?.key : undefined;
   const slot: Slot = {
     outcome: 'unused',
     end() {
@@ -50,11 +52,11 @@ export const rateLimitLayer: Layer = async (call, next) => {
 };
 
 /** Throws a RateLimitError if no slot is free. Doesn't acquire one. */
-export async function requireRoom(call: Call<unknown>): Promise<void> {
+export async function requireFreeSlot(call: Call<unknown>): Promise<void> {
   const { core, limit, signal } = call;
   if (limit === undefined || core.config.rateLimit === 'off') return;
-  const limits = core.config.asksAccount ? core.limitsOf(await core.account(signal)) : core.limits();
-  if (limits) (await takeSlot(limits, call))('unused');
+  const limits = core.config.accountNeedsKey ? core.limitsOf(await core.account(signal)) : core.limits();
+  if (limits) (await acquireFreeSlot(limits, call))('unused');
 }
 
 /** Waits for a slot, and reports the wait. */
@@ -80,12 +82,12 @@ async function waitForSlot(limits: RateLimits, { core, limit = '', signal, trace
 /** Pauses the rate limit for all calls, unless the 429 requests a longer wait than `maxRetryAfterMs`. */
 function pauseLimit(limits: RateLimits, { core, limit }: Call<unknown>, error: unknown): void {
   if (limit === undefined || !isRateLimited(error)) return;
-  const { retryAfterMs = UNSTATED_PAUSE_MS } = error;
+  const { retryAfterMs = DEFAULT_PAUSE_MS } = error;
   if (retryAfterMs <= core.config.maxRetryAfterMs) limits.pause(limit, retryAfterMs);
 }
 
 /** Acquires a free slot, or throws a RateLimitError with the time until the next one. */
-async function takeSlot(limits: RateLimits, call: Call<unknown>): Promise<Release> {
+async function acquireFreeSlot(limits: RateLimits, call: Call<unknown>): Promise<Release> {
   const { core, limit = '', method, url, idempotencyKey, attemptNumber, signal, options } = call;
   const detached = detachedCall(options);
   const run =

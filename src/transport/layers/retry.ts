@@ -65,19 +65,19 @@ export const retryLayer: Layer = async (call, next) => {
 async function waitToRetry<T>(call: Call<T>, progress: RetryProgress, failure: Failure): Promise<boolean> {
   const { core, signal } = call;
   const { error, retriesLeft } = failure;
-  const askedMs = APIError.isInstance(error) ? error.retryAfterMs : undefined;
+  const retryAfterMs = APIError.isInstance(error) ? error.retryAfterMs : undefined;
   const kind = failureKindOf(error);
   progress.responseLost ||= kind === 'lost';
   // An attempt that created nothing counts as unsent if the caller aborts during the pause.
   const createdNothing = kind === 'throttled' || kind === 'unsent';
   if (createdNothing) call.sent.mayHaveArrived = progress.responseLost;
   if (createdNothing && !progress.responseLost) await call.record?.unsent();
-  if (!call.repeatable || (askedMs !== undefined && askedMs > core.config.maxRetryAfterMs)) return false;
-  if (isRateLimited(error)) return waitFor429(call, progress, askedMs);
+  if (!call.repeatable || (retryAfterMs !== undefined && retryAfterMs > core.config.maxRetryAfterMs)) return false;
+  if (isRateLimited(error)) return waitFor429(call, progress, retryAfterMs);
   if (isUnpublished(call, error)) return waitForFile(call, progress, error);
   if (retriesLeft <= 0 || !isTransient(error)) return false;
   progress.waits = 0;
-  const delayMs = Math.max(askedMs ?? 0, spread(backoff(RETRY, call.failures + 1), core.config.random.next()));
+  const delayMs = Math.max(retryAfterMs ?? 0, spread(backoff(RETRY, call.failures + 1), core.config.random.next()));
   core.observer()?.onRetry({ ...requestEvent(call), delayMs, error });
   await sleep(core.clock, delayMs, signal);
   return true;
@@ -103,17 +103,21 @@ async function waitForFile<T>(call: Call<T>, progress: RetryProgress, error: Err
 }
 
 /** Waits out a 429. Returns false if the call may not wait longer. */
-async function waitFor429<T>(call: Call<T>, progress: RetryProgress, askedMs: number | undefined): Promise<boolean> {
+async function waitFor429<T>(
+  call: Call<T>,
+  progress: RetryProgress,
+  retryAfterMs: number | undefined,
+): Promise<boolean> {
   const { core, limit, trace } = call;
   const { maxRetryAfterMs, random } = core.config;
   const pauseMs = spread(backoff(RETRY, progress.waits + 1), random.next());
-  const waitMs = Math.max(askedMs ?? 0, pauseMs);
-  const maxMs = Math.max(maxRetryAfterMs * (askedMs === undefined ? 1 : MAX_WAITS), askedMs ?? 0);
+  const waitMs = Math.max(retryAfterMs ?? 0, pauseMs);
+  const maxMs = Math.max(maxRetryAfterMs * (retryAfterMs === undefined ? 1 : MAX_WAITS), retryAfterMs ?? 0);
   if (call.neverWaits || progress.waitedMs + waitMs > maxMs) return false;
   progress.waits += 1;
   progress.waitedMs += waitMs;
   // The rate limit is paused for all calls that long.
-  if (askedMs !== undefined && askedMs >= pauseMs && waitsForRateLimit(call)) return true;
+  if (retryAfterMs !== undefined && retryAfterMs >= pauseMs && waitsForRateLimit(call)) return true;
   const delayMs = noEarlier(waitMs, random.next());
   core.observer()?.onWait({ callId: trace?.callId ?? '', limit, waitMs: delayMs, queued: 0, reason: 'pause' });
   await sleep(core.clock, delayMs, call.signal);

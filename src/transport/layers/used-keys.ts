@@ -5,7 +5,7 @@ import { setAndEvict } from '../../runtime/set-and-evict.js';
 import { isFields } from '../../schemas/envelope.js';
 import type { ClientAccount } from '../../store/account.js';
 import { type Call, detachedCall, type Layer, snapshotIn } from '../call.js';
-import { ASKED, digestOf } from '../idempotency.js';
+import { digestOf, PAGE_INPUT } from '../idempotency.js';
 
 /** Maximum remembered keys per account. */
 const MAX_KEYS = 1_000;
@@ -27,10 +27,10 @@ export const usedKeysLayer: Layer = async (call, next) => {
   const inFlight: UsedKey = { digest };
   if (!known) setAndEvict(used, key, inFlight, MAX_KEYS);
   try {
-    const answer = await next(call);
-    const snapshot = snapshotIn(call, answer);
+    const result = await next(call);
+    const snapshot = snapshotIn(call, result);
     if (snapshot) setAndEvict(used, key, { digest, jobId: snapshot.job.id }, MAX_KEYS);
-    return answer;
+    return result;
   } finally {
     if (used.get(key) === inFlight) used.delete(key);
   }
@@ -38,12 +38,12 @@ export const usedKeysLayer: Layer = async (call, next) => {
 
 /** Rejects a job that the key created in another call. */
 export const ownJobLayer: Layer = async (call, next) => {
-  const answer = await next(call);
-  const job = snapshotIn(call, answer)?.job;
+  const result = await next(call);
+  const job = snapshotIn(call, result)?.job;
   const { call: namespace } = call.request;
   const isOwn = !namespace || !job || canHaveCreated(namespace, job) || digestOfCreate(call) === undefined;
   if (!isOwn) throw reuseError(call, job.id);
-  return answer;
+  return result;
 };
 
 function usedKeysOf(account: ClientAccount): Map<string, UsedKey> {
@@ -60,8 +60,10 @@ export function digestOfCreate({ request, body, options }: Call<unknown>): strin
   // A page's key identifies the page's input, not the params that a proxy builds from it. A detached run's key identifies the
   // run, which must find its job even if a deploy changes its params.
   const detached = detachedCall(options);
-  const asked = detached ? { queue: detached.queue } : ((options as { readonly [ASKED]?: object })[ASKED] ?? body);
-  return isChosen && isFields(asked) ? digestOf(namespace, asked) : undefined;
+  const input = detached
+    ? { queue: detached.queue }
+    : ((options as { readonly [PAGE_INPUT]?: object })[PAGE_INPUT] ?? body);
+  return isChosen && isFields(input) ? digestOf(namespace, input) : undefined;
 }
 
 export function reuseError({ idempotencyKey = '', name }: Call<unknown>, jobId: string | undefined): PreflightError {

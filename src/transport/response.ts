@@ -8,7 +8,7 @@ import type { Deadline } from '../runtime/deadline.js';
 import { scrubText } from '../runtime/scrub.js';
 import { isFields, parseJson, requestIdOf, unwrap } from '../schemas/envelope.js';
 import { tokensIn } from '../schemas/job.js';
-import { type Answer, type Attempt, type Call, detailsOf, type ResponseInfo } from './call.js';
+import { type Attempt, type Call, detailsOf, type LayerResult, type ResponseInfo } from './call.js';
 import { decodeError } from './decode-error.js';
 import { connectionError, networkFailure } from './http.js';
 import type { JsonRequest } from './transport.js';
@@ -18,13 +18,13 @@ const MAX_RESPONSE_BYTES = 16 * 1024 * 1024;
 /** Maximum bytes of a rejection to read for its message. */
 const MAX_ERROR_BYTES = 64 * 1024;
 
-interface Read {
+interface ReadResponse {
   readonly response: Response;
   readonly text: string;
 }
 
 /** Reads the response to an attempt. Throws the APIError of a rejection. */
-export async function readAnswer<T>(call: Call<T>, attempt: Attempt, response: Response): Promise<Answer<T>> {
+export async function readResponse<T>(call: Call<T>, attempt: Attempt, response: Response): Promise<LayerResult<T>> {
   const { kind, attemptNumber: attempts, idempotencyKey } = call;
   const meta = { requestId: scrubbedRequestId(response, attempt.secret), attempts, idempotencyKey };
   if (kind.type === 'json') {
@@ -32,15 +32,15 @@ export async function readAnswer<T>(call: Call<T>, attempt: Attempt, response: R
     return { ...meta, response, text, decoded };
   }
   if (kind.type === 'stream') {
-    const watched = await readStream(attempt, response);
-    return { ...meta, response: watched, decoded: { data: kind.read(watched) } };
+    const guarded = await readStream(attempt, response);
+    return { ...meta, response: guarded, decoded: { data: kind.read(guarded) } };
   }
-  const { text } = await readWhole(attempt, response);
+  const { text } = await readBody(attempt, response);
   attempt.deadline.end();
   if (call.toService && isMarkup(text, response.headers.get('content-type'))) throw notJson(call, { response, text });
   if (call.toService && isRejectionBody(parseJson(text))) throw apiErrorOf(attempt, { response, text });
-  const whole = withText(response, text);
-  return { ...meta, response: whole, decoded: { data: kind.read(whole) } };
+  const unread = withText(response, text);
+  return { ...meta, response: unread, decoded: { data: kind.read(unread) } };
 }
 
 /** Returns the service's ID for the request, without the API key, which a service may echo. */
@@ -50,18 +50,18 @@ export function scrubbedRequestId({ headers }: Response, secret: string | undefi
 }
 
 async function readJson<T>(call: Call<T>, request: JsonRequest<T>, attempt: Attempt, response: Response) {
-  const { text, whole } = await readWhole(attempt, response).catch((error: unknown) => {
+  const { text, isComplete } = await readBody(attempt, response).catch((error: unknown) => {
     // An earlier attempt succeeded, but its response was lost.
-    if (call.failures > 0 && response.status === request.statusWhenDone) return { text: '', whole: true };
+    if (call.failures > 0 && response.status === request.statusWhenDone) return { text: '', isComplete: true };
     throw error;
   });
   attempt.deadline.end();
-  const value = whole ? parseJson(text) : undefined;
+  const value = isComplete ? parseJson(text) : undefined;
   if (attempt.responseInfo) recordSize(attempt.responseInfo, text, value);
-  if (whole && value === undefined && (text !== '' || request.creates)) throw notJson(call, { response, text });
+  if (isComplete && value === undefined && (text !== '' || request.creates)) throw notJson(call, { response, text });
   if (isRejectionBody(value)) throw apiErrorOf(attempt, { response, text });
   try {
-    if (!whole) throw responseTooLarge(call, response);
+    if (!isComplete) throw responseTooLarge(call, response);
     return {
       text,
       decoded: {
@@ -83,14 +83,14 @@ async function readJson<T>(call: Call<T>, request: JsonRequest<T>, attempt: Atte
 /** Returns the response with a timeout between two chunks. */
 async function readStream(attempt: Attempt, response: Response): Promise<Response> {
   const { call, deadline, secret } = attempt;
-  if (!response.ok) await readWhole(attempt, response);
+  if (!response.ok) await readBody(attempt, response);
   deadline.pause();
-  const broken = (cause: unknown) => connectionError(cause, call, secret);
-  return streamed(response, { deadline, idleMs: call.timeoutMs, broken });
+  const createError = (cause: unknown) => connectionError(cause, call, secret);
+  return withGuardedBody(response, { deadline, idleMs: call.timeoutMs, createError });
 }
 
 /** Reads the entire body within the attempt's timeout. Throws the APIError of a rejection. */
-async function readWhole(attempt: Attempt, response: Response) {
+async function readBody(attempt: Attempt, response: Response) {
   const { call, deadline } = attempt;
   const read = deadline.race(readText(response, response.ok ? MAX_RESPONSE_BYTES : MAX_ERROR_BYTES));
   if (response.ok) return read.catch(networkFailure);
@@ -102,7 +102,7 @@ async function readWhole(attempt: Attempt, response: Response) {
   throw apiErrorOf(attempt, { response, text });
 }
 
-function apiErrorOf({ call, secret }: Attempt, { response, text }: Read): APIError {
+function apiErrorOf({ call, secret }: Attempt, { response, text }: ReadResponse): APIError {
   const { status, statusText, headers } = response;
   const now = call.core.config.clock.wall.now();
   const expectsJson = call.kind.type === 'json' || (call.kind.type === 'transfer' && call.toService);
@@ -112,7 +112,7 @@ function apiErrorOf({ call, secret }: Attempt, { response, text }: Read): APIErr
   );
 }
 
-function notJson(call: Call<unknown>, { response, text }: Read): ResponseError {
+function notJson(call: Call<unknown>, { response, text }: ReadResponse): ResponseError {
   const type = response.headers.get('content-type') ?? 'no content type';
   const what = text === '' ? 'an empty body' : `a body that is not JSON (${type}, ${text.length} characters)`;
   const message = `${call.method} ${call.url}: the service responded ${response.status} with ${what}`;
@@ -132,14 +132,14 @@ function recordSize(responseInfo: ResponseInfo, text: string, value: unknown): v
   if (isFields(data)) responseInfo.quotedTokens = tokensIn(data.quoted_token_cost);
 }
 
-/** Reads up to `maxBytes` of the body as text, after decompression. `whole` is true if that is the entire body. */
+/** Reads up to `maxBytes` of the body as text, after decompression. `isComplete` is true if that is the entire body. */
 async function readText(response: Response, maxBytes: number) {
   const { headers, body } = response;
   // The runtime never reads more than a known length.
   const fits = (bodyLength(headers) ?? Number.POSITIVE_INFINITY) <= maxBytes;
-  if (body === null || fits) return { text: await response.text(), whole: true };
+  if (body === null || fits) return { text: await response.text(), isComplete: true };
   const { bytes, end } = await readUpTo(body, maxBytes);
-  return { text: new TextDecoder().decode(bytes), whole: end === 'whole' };
+  return { text: new TextDecoder().decode(bytes), isComplete: end === 'complete' };
 }
 
 /** Returns a copy of the response with an unread body. */
@@ -151,24 +151,24 @@ interface StreamOptions {
   readonly deadline: Deadline;
   readonly idleMs: number;
   /** Creates the error for a connection that breaks off. */
-  readonly broken: (cause: unknown) => Error;
+  readonly createError: (cause: unknown) => Error;
 }
 
 /**
  * Returns the response with a guarded body: each read may take `idleMs`, an abort ends it immediately, and its listener is
  * removed when the body ends, fails, or is canceled.
  */
-function streamed(response: Response, options: StreamOptions): Response {
+function withGuardedBody(response: Response, options: StreamOptions): Response {
   if (response.body === null) {
     options.deadline.end();
     return response;
   }
-  return withBody(response, watched(response.body, options));
+  return withBody(response, guardedBody(response.body, options));
 }
 
-function watched(
+function guardedBody(
   source: ReadableStream<Uint8Array<ArrayBuffer>>,
-  { deadline, idleMs, broken }: StreamOptions,
+  { deadline, idleMs, createError }: StreamOptions,
 ): ReadableStream<Uint8Array<ArrayBuffer>> {
   const reader = source.getReader();
   const finish = (cancel: boolean, reason?: unknown) => {
@@ -195,7 +195,7 @@ function watched(
       } catch (error) {
         if (deadline.signal.aborted) return;
         finish(true, error);
-        controller.error(broken(error));
+        controller.error(createError(error));
       }
     },
     cancel: (reason) => finish(true, reason),
