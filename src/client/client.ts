@@ -1,6 +1,6 @@
 import { type JobRef, jobIdOf } from '../downloading/output.js';
 import { atCaller, GenError } from '../errors/gen-error.js';
-import { refusal } from '../errors/webhook-error.js';
+import { verificationError } from '../errors/webhook-error.js';
 import { DEFAULT_WAIT_MS } from '../rules/limits.js';
 import { checkOptions, type RequestOptions } from '../rules/options.js';
 import { CLOCK, type Clock } from '../runtime/clock.js';
@@ -75,7 +75,7 @@ export class GenClient {
     const jobWaits = createJobWaits({
       config,
       transport,
-      pollJob: (id, signal) => jobs.readOnce(id, signal),
+      pollJob: (id, signal) => jobs.pollOnce(id, signal),
       async scheduling(signal) {
         const account = await transport.account(signal);
         const make = () => new PollScheduler(config.clock, undefined, account.learned.durations);
@@ -251,7 +251,10 @@ export class GenClient {
     if (typeof options === 'string') return verifyWebhook(received, options);
     const secret = options.secret ?? this.#secrets();
     if (options.secret === undefined && secret.length === 0)
-      throw refusal('secret_missing', 'webhookSecret is missing. Pass { webhookSecret }, or set GEN_WEBHOOK_SECRET.');
+      throw verificationError(
+        'secret_missing',
+        'webhookSecret is missing. Pass { webhookSecret }, or set GEN_WEBHOOK_SECRET.',
+      );
     return verifyWebhook(received, { ...options, secret });
   }
 

@@ -52,12 +52,12 @@ export class Jobs {
    * const { status, errorCode } = await client.jobs.get(job.id);
    */
   get(id: string, options?: RequestOptions): RequestPromise<Job> {
-    return this.#transport.send(readOf(id), options);
+    return this.#transport.send(jobRequest(id), options);
   }
 
   /** @internal Polls once. The poll scheduler retries. */
-  readOnce(id: string, signal: AbortSignal): RequestPromise<Job> {
-    return this.#transport.send({ ...readOf(id), options: 'checked' }, { signal, maxRetries: 0 });
+  pollOnce(id: string, signal: AbortSignal): RequestPromise<Job> {
+    return this.#transport.send({ ...jobRequest(id), options: 'checked' }, { signal, maxRetries: 0 });
   }
 
   /**
@@ -118,7 +118,7 @@ export class Jobs {
   }
 }
 
-function readOf(id: string): JsonRequest<Job> {
+function jobRequest(id: string): JsonRequest<Job> {
   return {
     name: 'jobs.get',
     method: 'GET',

@@ -55,7 +55,7 @@ type Chunk = ReadableStreamReadResult<Uint8Array<ArrayBuffer>>;
 export class OutputReader {
   readonly #reading: OutputReading;
   #abort = new AbortController();
-  #forget = () => {};
+  #removeListener = () => {};
   #connection: Connection | undefined;
   /** Chunks that `#readAhead` requested. */
   #ahead: Promise<Chunk>[] = [];
@@ -85,7 +85,7 @@ export class OutputReader {
         if (response === undefined) continue;
         const output = await this.#sized(response);
         if ((output.part?.start ?? 0) === 0) return await this.#enter(output, output.sizeBytes ?? sizeBytes);
-        drop(response);
+        discard(response);
         throw this.#failure('cannot start: the service sent a range that was not requested');
       }
     });
@@ -100,7 +100,7 @@ export class OutputReader {
       if (part !== undefined) {
         if (Number.isNaN(part.start)) throw this.#failure('cannot be resumed: the response does not include its range');
         this.#start = part.start;
-        if (part.whole !== part.end + 1) this.#end = part.end;
+        if (part.totalBytes !== part.end + 1) this.#end = part.end;
       }
       return await this.#enter(output, part ? part.end - part.start + 1 : output.sizeBytes);
     });
@@ -138,9 +138,9 @@ export class OutputReader {
 
   #listen(): void {
     const { signal } = this.#reading;
-    this.#forget();
+    this.#removeListener();
     this.#abort = new AbortController();
-    this.#forget = onAbort(signal, () => this.cancel(signal?.reason));
+    this.#removeListener = onAbort(signal, () => this.cancel(signal?.reason));
   }
 
   async #orCancel<T>(work: () => Promise<T>): Promise<T> {
@@ -169,13 +169,13 @@ export class OutputReader {
         ),
       };
     } catch (reason) {
-      drop(response);
+      discard(response);
       throw reason;
     }
   }
 
   #close(reason: unknown): void {
-    this.#forget();
+    this.#removeListener();
     this.#connection?.cancel(reason).catch(() => undefined);
     this.#connection = undefined;
     this.#ahead = [];
@@ -216,7 +216,7 @@ export class OutputReader {
     const { jobId } = this.#reading;
     const output = parseOutputResponse(jobId, response);
     if (!this.#continues(response, output, rest)) {
-      drop(response);
+      discard(response);
       throw this.#changed();
     }
     this.#connection = output.body.getReader();
@@ -236,7 +236,7 @@ export class OutputReader {
   async #open(rest: RestOfOutput | undefined): Promise<Response | undefined> {
     const { signal } = this.#abort;
     try {
-      return await abortable(this.#reading.open(signal, rest), signal, drop);
+      return await abortable(this.#reading.open(signal, rest), signal, discard);
     } catch (cause) {
       signal.throwIfAborted();
       // An unsatisfiable range means that the file has changed.
@@ -252,8 +252,9 @@ export class OutputReader {
   #continues({ headers }: Response, { part }: OutputResponse, { range, ifRange }: RestOfOutput): boolean {
     const tag = headers.get('etag');
     if (part === undefined || (tag !== null && tag !== ifRange)) return false;
-    const whole = this.#start === 0 && this.#end === undefined ? this.#version?.sizeBytes : undefined;
-    const fits = part.whole === undefined || ((whole ?? part.whole) === part.whole && part.end < part.whole);
+    const total = this.#start === 0 && this.#end === undefined ? this.#version?.sizeBytes : undefined;
+    const fits =
+      part.totalBytes === undefined || ((total ?? part.totalBytes) === part.totalBytes && part.end < part.totalBytes);
     return part.start === range.start && fits;
   }
 
@@ -313,7 +314,7 @@ export class OutputReader {
   }
 }
 
-function drop(response: Response): void {
+function discard(response: Response): void {
   response.body?.cancel().catch(() => undefined);
 }
 

@@ -80,8 +80,8 @@ export function outputInfoOf(response: Response): OutputInfo {
 /** Returns the size of the entire file, which differs from the length of a partial or encoded response. */
 function totalSize({ status, headers }: Response): number | undefined {
   if (!isPart(status)) return bodyLength(headers);
-  const whole = /\/(\d+)$/.exec(headers.get('content-range') ?? '')?.[1];
-  return whole === undefined || isEncoded(headers) ? undefined : Number(whole);
+  const total = /\/(\d+)$/.exec(headers.get('content-range') ?? '')?.[1];
+  return total === undefined || isEncoded(headers) ? undefined : Number(total);
 }
 
 function isoDate(text: string | undefined): string | undefined {
@@ -114,7 +114,7 @@ export interface OutputVersion {
 export interface OutputPart {
   readonly start: number;
   readonly end: number;
-  readonly whole: number | undefined;
+  readonly totalBytes: number | undefined;
 }
 
 /** A response with a file, or a range of it. */
@@ -164,6 +164,6 @@ export function notMedia(jobId: string, what: string): DownloadError {
 }
 
 function partIn(contentRange: string): OutputPart {
-  const [, start, end, whole] = /^bytes (\d+)-(\d+)\/(\d+|\*)$/.exec(contentRange) ?? [];
-  return { start: Number(start), end: Number(end), whole: whole === '*' ? undefined : Number(whole) };
+  const [, start, end, total] = /^bytes (\d+)-(\d+)\/(\d+|\*)$/.exec(contentRange) ?? [];
+  return { start: Number(start), end: Number(end), totalBytes: total === '*' ? undefined : Number(total) };
 }

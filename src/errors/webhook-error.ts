@@ -4,7 +4,7 @@ import { type Details, GenError } from './gen-error.js';
  * Reason that a webhook was rejected. `secret_missing`, `options_invalid`, `body_unavailable`, and `body_parsed` are the receiver's
  * own mistakes: respond 500, so that the service may send the event again. For the others, respond 400.
  */
-export type WebhookRefusal =
+export type WebhookErrorReason =
   /** The signing secret is missing or blank. */
   | 'secret_missing'
   /** An option is invalid, for example more than 8 secrets. */
@@ -26,7 +26,7 @@ export type WebhookRefusal =
   /** The signature is valid, but the body is not an event. */
   | 'event_malformed';
 
-const OWN_MISTAKES: readonly WebhookRefusal[] = [
+const OWN_MISTAKES: readonly WebhookErrorReason[] = [
   'secret_missing',
   'options_invalid',
   'body_unavailable',
@@ -40,13 +40,17 @@ export class WebhookVerificationError extends GenError {
   }
 
   /** Reason for the rejection. */
-  declare readonly reason: WebhookRefusal;
+  declare readonly reason: WebhookErrorReason;
 
   constructor(message: string, details: Details<WebhookVerificationError, 'reason'>) {
     super(message, { ...details, recovery: OWN_MISTAKES.includes(details.reason) ? 'fix_setup' : 'none' });
   }
 }
 
-export function refusal(reason: WebhookRefusal, message: string, cause?: unknown): WebhookVerificationError {
+export function verificationError(
+  reason: WebhookErrorReason,
+  message: string,
+  cause?: unknown,
+): WebhookVerificationError {
   return new WebhookVerificationError(message, { reason, cause });
 }

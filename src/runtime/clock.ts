@@ -55,10 +55,10 @@ export const systemClock: Clock = {
   },
   after(ms, fire, options) {
     if (ms <= MAX_TIMER_MS) return shortTimer(ms, fire, options?.isIdle);
-    const goOn = () => {
+    const continueWaiting = () => {
       cancel = systemClock.after(ms - MAX_TIMER_MS, fire);
     };
-    let cancel = systemClock.after(MAX_TIMER_MS, goOn);
+    let cancel = systemClock.after(MAX_TIMER_MS, continueWaiting);
     return () => cancel();
   },
 };
@@ -77,13 +77,13 @@ export function steady(clock: Clock | SteadyClock): SteadyClock {
   let last = Number.NEGATIVE_INFINITY;
   let shift = 0;
   const time = clock.elapsed ?? clock.now;
-  const reach = (floor: number) => {
+  const advanceTo = (floor: number) => {
     shift += Math.max(0, floor - time.call(clock) - shift);
     last = floor;
   };
   const now = () => {
     const passed = time.call(clock) + shift;
-    if (passed < last) reach(last);
+    if (passed < last) advanceTo(last);
     else last = passed;
     return last;
   };
@@ -95,7 +95,7 @@ export function steady(clock: Clock | SteadyClock): SteadyClock {
     after(ms, fire, options) {
       const due = now() + ms;
       const reached = () => {
-        if (now() < due) reach(due);
+        if (now() < due) advanceTo(due);
         fire();
       };
       return clock.after(ms, reached, options);

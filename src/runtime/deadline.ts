@@ -2,7 +2,7 @@ import type { Clock } from './clock.js';
 
 /** A signal's callbacks. */
 interface Listeners {
-  readonly fires: Set<() => void>;
+  readonly callbacks: Set<() => void>;
   readonly listener: () => void;
 }
 
@@ -22,25 +22,25 @@ export function onAbort(signal: AbortSignal | undefined, fire: () => void): () =
   const known = LISTENERS.get(signal) ?? startListening(signal);
   // Wrap the function, so that the same `fire` can be passed twice.
   const entry = () => fire();
-  known.fires.add(entry);
+  known.callbacks.add(entry);
   return () => {
-    known.fires.delete(entry);
-    if (known.fires.size > 0 || LISTENERS.get(signal) !== known) return;
+    known.callbacks.delete(entry);
+    if (known.callbacks.size > 0 || LISTENERS.get(signal) !== known) return;
     LISTENERS.delete(signal);
     signal.removeEventListener('abort', known.listener);
   };
 }
 
 function startListening(signal: AbortSignal): Listeners {
-  const fires = new Set<() => void>();
+  const callbacks = new Set<() => void>();
   const listener = () => {
     LISTENERS.delete(signal);
-    for (const fire of [...fires]) fire();
+    for (const fire of [...callbacks]) fire();
   };
-  const made = { fires, listener };
-  LISTENERS.set(signal, made);
+  const listeners = { callbacks, listener };
+  LISTENERS.set(signal, listeners);
   signal.addEventListener('abort', listener, { once: true });
-  return made;
+  return listeners;
 }
 
 /**
@@ -53,15 +53,15 @@ export function abortable<T>(
   drop?: (late: T) => void,
 ): Promise<T> {
   return new Promise((resolve, reject) => {
-    const forget = onAbort(signal, () => reject(signal?.reason));
+    const removeListener = onAbort(signal, () => reject(signal?.reason));
     work.then(
       (value) => {
-        forget();
+        removeListener();
         if (signal?.aborted) drop?.(value);
         resolve(value);
       },
       (error) => {
-        forget();
+        removeListener();
         reject(error);
       },
     );
@@ -71,9 +71,9 @@ export function abortable<T>(
 /** Resolves when `work` settles, or immediately on an abort. The work continues. */
 export function settledOrAborted(work: PromiseLike<unknown>, signal: AbortSignal | undefined): Promise<void> {
   return new Promise((resolve) => {
-    const forget = onAbort(signal, resolve);
+    const removeListener = onAbort(signal, resolve);
     const settled = () => {
-      forget();
+      removeListener();
       resolve();
     };
     work.then(settled, settled);
@@ -85,10 +85,10 @@ export function sleep(clock: Clock, ms: number, signal?: AbortSignal): Promise<v
   return new Promise((resolve, reject) => {
     if (signal?.aborted) return reject(signal.reason);
     const cancel = clock.after(ms, () => {
-      forget();
+      removeListener();
       resolve();
     });
-    const forget = onAbort(signal, () => {
+    const removeListener = onAbort(signal, () => {
       cancel();
       reject(signal?.reason);
     });
@@ -140,7 +140,7 @@ export function startDeadline({ clock, ms, signal: caller, late }: DeadlineOptio
     stopTimer = isLimited ? clock.after(leftMs, () => fail(late(leftMs))) : undefined;
   };
   restart(ms);
-  const forgetAbort = caller && onAbort(caller, () => fail(caller.reason));
+  const removeListener = caller && onAbort(caller, () => fail(caller.reason));
   return {
     signal,
     restart,
@@ -167,7 +167,7 @@ export function startDeadline({ clock, ms, signal: caller, late }: DeadlineOptio
     end() {
       stopTimer?.();
       stopTimer = undefined;
-      forgetAbort?.();
+      removeListener?.();
     },
   };
 }

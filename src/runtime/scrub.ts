@@ -23,9 +23,9 @@ type Scrub = (text: string) => string;
 /** Creates a function that removes the key, and the queries of URLs, from messages. `added` is appended to the target's query. */
 export function scrubber(key: string | undefined, target?: string, added = ''): Scrub {
   const queries = [/\?[^#]*/.exec(target ?? '')?.[0] ?? '', added].filter((query) => query !== '');
-  return (said) => {
-    const plain = withoutQueries(scrubText(said, key));
-    return queries.reduce((text, query) => text.replaceAll(query, ''), plain);
+  return (text) => {
+    const plain = withoutQueries(scrubText(text, key));
+    return queries.reduce((left, query) => left.replaceAll(query, ''), plain);
   };
 }
 

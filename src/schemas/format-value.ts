@@ -16,8 +16,8 @@ export function formatKind(value: unknown): string {
  * Builds the message for an invalid value. `what` describes a valid one: `a function`. Shows strings only if `shows` is
  * true.
  */
-export function invalidValueMessage(name: string, what: string, value: unknown, shows = false): string {
-  return `${name} must be ${what}, not ${shows ? formatValue(value) : formatKind(value)}.`;
+export function invalidValueMessage(name: string, what: string, value: unknown, showsText = false): string {
+  return `${name} must be ${what}, not ${showsText ? formatValue(value) : formatKind(value)}.`;
 }
 
 /** Builds the message for options that are not an object. `example` is the name of an option. */

@@ -138,8 +138,8 @@ export interface CreatedJob {
  */
 export function warningsIn(body: unknown, job: unknown): string[] {
   const names = new Set<string>();
-  for (const holder of [body, unwrap(body), job]) {
-    for (const warning of isFields(holder) ? [holder.warning, holder.warnings].flat() : []) {
+  for (const source of [body, unwrap(body), job]) {
+    for (const warning of isFields(source) ? [source.warning, source.warnings].flat() : []) {
       const name = isFields(warning) ? (warning.code ?? warning.name ?? warning.type ?? warning.message) : warning;
       if (isText(name)) names.add(name);
     }

@@ -103,9 +103,9 @@ const TYPES: readonly unknown[] = WEBHOOK_EVENT_TYPES;
  */
 export function invalidFieldOfEvent(value: unknown): string | undefined {
   const { id, type } = fieldsOf(value);
-  const promised: Fields = { id, type };
-  if (TYPES.includes(type)) promised['data.job.id'] = eventJob(value).id;
-  return Object.keys(promised).find((name) => !isText(promised[name]));
+  const required: Fields = { id, type };
+  if (TYPES.includes(type)) required['data.job.id'] = eventJob(value).id;
+  return Object.keys(required).find((name) => !isText(required[name]));
 }
 
 /** Returns the ID of the event's job, if it has one. */

@@ -9,7 +9,7 @@ import type { CreateUploadParams } from '../schemas/upload.js';
 import { DEFAULT_LIMIT, type DescribedFile } from './file.js';
 import { problemOfSource } from './source.js';
 import { prepareFile, type UploadSteps, uploadFile } from './upload.js';
-import { type KnownUpload, printOf, type UploadMemory, type UploadUse } from './upload-memory.js';
+import { fingerprintOf, type KnownUpload, type UploadMemory, type UploadUse } from './upload-memory.js';
 import type { FileOptions, UploadProgress } from './upload-options.js';
 
 /** Options for a call whose body can contain files. */
@@ -50,7 +50,7 @@ interface ReadyFile {
   readonly source: unknown;
   readonly at: string;
   readonly params: CreateUploadParams;
-  readonly print: string | undefined;
+  readonly fingerprint: string | undefined;
   readonly file: DescribedFile | undefined;
 }
 
@@ -62,7 +62,7 @@ export function filesIn(steps: UploadSteps, body: unknown, purpose?: 'character'
   let uploading: Promise<void> | undefined;
   let last: BodyFileOptions = {};
   /** Ends all uses. Returns the uploads to delete. */
-  const end = (as: 'kept' | 'unwanted') => {
+  const end = (as: 'used' | 'unused') => {
     const left = [...uses.values()].filter((use) => use.end(as));
     uses.clear();
     uploading = undefined;
@@ -70,9 +70,9 @@ export function filesIn(steps: UploadSteps, body: unknown, purpose?: 'character'
   };
   const remove = async () => {
     const { timeoutMs, headers } = last;
-    const gone = end('unwanted').map(({ id }) => steps.delete(id, { timeoutMs, headers, maxRetries: 1 }));
+    const deletions = end('unused').map(({ id }) => steps.delete(id, { timeoutMs, headers, maxRetries: 1 }));
     // Deletions must not delay an abort.
-    await settledOrAborted(Promise.allSettled(gone), last.signal);
+    await settledOrAborted(Promise.allSettled(deletions), last.signal);
   };
   const uploadAll = async (options: BodyFileOptions) => {
     last = options;
@@ -92,12 +92,12 @@ export function filesIn(steps: UploadSteps, body: unknown, purpose?: 'character'
       return replaceFiles(sent, new Map([...uses].map(([source, { id }]) => [source, id])));
     },
     ids: () => [...uses.values()].map(({ id }) => id),
-    keep: () => void end('kept'),
+    keep: () => void end('used'),
     remove,
     forget() {
       const old = [...uses.values()].filter((use) => use.isOld);
       for (const use of old) use.forget();
-      if (old.length > 0) end('kept');
+      if (old.length > 0) end('used');
       return old.length > 0;
     },
   };
@@ -159,12 +159,12 @@ async function describeAll(
   const describe = async ({ source, at, field }: PlacedFile): Promise<ReadyFile> => {
     const problem = problemOfSource(source);
     if (problem !== undefined) throw new PreflightError(`${at}: ${problem}`, { code: INVALID_PARAMS, param: field });
-    const print = memory && (await printOf(source).catch(() => undefined));
-    const known = print === undefined ? undefined : await memory?.find(source, { print, signal });
-    if (known) return { source, at, print, params: known.params, file: undefined };
+    const fingerprint = memory && (await fingerprintOf(source).catch(() => undefined));
+    const known = fingerprint === undefined ? undefined : await memory?.find(source, { fingerprint, signal });
+    if (known) return { source, at, fingerprint, params: known.params, file: undefined };
     const fileOptions = { signal, timeoutMs, preflight, purpose, onProgress: onProgress(source) };
     const file = await prepareFile(steps, source, fileOptions).catch(atField(at, field));
-    return { source, at, print, params: file.params, file };
+    return { source, at, fingerprint, params: file.params, file };
   };
   const described = await Promise.allSettled(unique.map(describe));
   const ready = described.flatMap((it) => (it.status === 'fulfilled' ? it.value : []));
@@ -197,7 +197,7 @@ async function sendAll(
   const call = { signal: controller.signal, timeoutMs, maxRetries, headers };
   let failed: { readonly reason: unknown } | undefined;
   await Promise.all(
-    ready.map(async ({ source, at, print, params, file }) => {
+    ready.map(async ({ source, at, fingerprint, params, file }) => {
       const upload = async (): Promise<KnownUpload> => {
         // A known upload may have been deleted since `describeAll`.
         const sent = file ?? (await prepareFile(steps, source, { preflight, timeoutMs, signal: controller.signal }));
@@ -205,7 +205,7 @@ async function sendAll(
         return { id, params };
       };
       try {
-        uses.set(source, await memory.use(source, { print, signal: controller.signal }, upload));
+        uses.set(source, await memory.use(source, { fingerprint, signal: controller.signal }, upload));
       } catch (reason) {
         failed ??= { reason: signal?.aborted ? signal.reason : withField(reason, at) };
         controller.abort(failed.reason);

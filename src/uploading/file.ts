@@ -102,12 +102,12 @@ function reporter({ onProgress }: Pick<FileOptions, 'onProgress'>): ReportProgre
 
 function toFile(source: Source, sizeBytes: number, report: ReportProgress): UploadFile {
   const { kind, repeatable } = source;
-  let begun: AsyncIterator<Uint8Array> | undefined;
+  let started: AsyncIterator<Uint8Array> | undefined;
   let current: ReturnType<typeof meteredBody> | undefined;
   let failed: { readonly reason: unknown } | undefined;
   const start = () => {
-    const content = begun ?? source.open();
-    begun = undefined;
+    const content = started ?? source.open();
+    started = undefined;
     return content;
   };
   return {
@@ -127,15 +127,15 @@ function toFile(source: Source, sizeBytes: number, report: ReportProgress): Uplo
     discard: () => {
       // The request may have locked the stream, so end the content directly.
       if (current !== undefined) current.end();
-      else if (begun !== undefined || !repeatable) stop(start());
+      else if (started !== undefined || !repeatable) stop(start());
     },
     async peek(bytes) {
       if (bytes === 0) return new Uint8Array();
       const content = source.open();
       // Let `discard` end a read in flight.
-      begun = content;
+      started = content;
       const chunks = await firstChunks(content, bytes);
-      begun = repeatable ? undefined : replay(chunks, content);
+      started = repeatable ? undefined : replay(chunks, content);
       if (repeatable) stop(content);
       return joinBytes(chunks).subarray(0, bytes);
     },
@@ -144,11 +144,11 @@ function toFile(source: Source, sizeBytes: number, report: ReportProgress): Uplo
 
 async function firstChunks(content: AsyncIterator<Uint8Array>, bytes: number): Promise<Uint8Array[]> {
   const chunks: Uint8Array[] = [];
-  for (let have = 0; have < bytes; ) {
+  for (let length = 0; length < bytes; ) {
     const { done, value } = await content.next();
     if (done) break;
     chunks.push(value);
-    have += value.length;
+    length += value.length;
   }
   return chunks;
 }

@@ -10,10 +10,10 @@ export interface UploadUse {
   /** If true, the upload existed before this call. */
   readonly isOld: boolean;
   /**
-   * Ends the use. Returns true if the upload should be deleted: this was its last use, no call ended with `kept`, and at
-   * least one ended with `unwanted`.
+   * Ends the use. Returns true if the upload should be deleted: this was its last use, no call ended with `used`, and at
+   * least one ended with `unused`.
    */
-  end(as: 'kept' | 'unwanted'): boolean;
+  end(as: 'used' | 'unused'): boolean;
   /** Called when the service no longer has the upload. */
   forget(): void;
 }
@@ -25,18 +25,18 @@ export interface KnownUpload {
 
 interface UploadEntry {
   /** Fingerprint of the content at the time of the upload. */
-  readonly print: string;
+  readonly fingerprint: string;
   known?: KnownUpload;
   /** Resolves when the upload succeeds or fails. Never rejects. */
   uploading: Promise<unknown>;
   users: number;
-  isKept: boolean;
-  isUnwanted: boolean;
+  isUsed: boolean;
+  isUnused: boolean;
 }
 
 export interface Lookup {
-  /** Fingerprint from {@link printOf}. If undefined, each call uploads the object. */
-  readonly print: string | undefined;
+  /** Fingerprint from {@link fingerprintOf}. If undefined, each call uploads the object. */
+  readonly fingerprint: string | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -60,18 +60,18 @@ export class UploadMemory {
 
   /** Reuses the upload of an object, or creates one with `upload`. */
   async use(source: unknown, lookup: Lookup, upload: () => Promise<KnownUpload>): Promise<UploadUse> {
-    const { print = '' } = lookup;
+    const { fingerprint = '' } = lookup;
     const found = await this.#settled(source, lookup);
     // Another call may have started an upload while this one waited.
-    if (found === undefined && this.#waits && this.#entryOf(source, lookup.print))
+    if (found === undefined && this.#waits && this.#entryOf(source, lookup.fingerprint))
       return this.use(source, lookup, upload);
     if (found?.known) return this.#use(source, found, true);
     let settle = () => {};
     const uploading = new Promise<void>((resolve) => {
       settle = resolve;
     });
-    const entry: UploadEntry = { print, uploading, users: 0, isKept: false, isUnwanted: false };
-    if (lookup.print !== undefined && isObject(source)) this.#entries.set(source, entry);
+    const entry: UploadEntry = { fingerprint, uploading, users: 0, isUsed: false, isUnused: false };
+    if (lookup.fingerprint !== undefined && isObject(source)) this.#entries.set(source, entry);
     try {
       entry.known = await upload();
       return this.#use(source, entry, false);
@@ -90,15 +90,15 @@ export class UploadMemory {
     if (this.#deleted.size > MAX_DELETED && oldest !== undefined) this.#deleted.delete(oldest);
   }
 
-  #entryOf(source: unknown, print: string | undefined): UploadEntry | undefined {
+  #entryOf(source: unknown, fingerprint: string | undefined): UploadEntry | undefined {
     const entry = isObject(source) ? this.#entries.get(source) : undefined;
-    return entry?.print === print && !this.#deleted.has(entry?.known?.id ?? '') ? entry : undefined;
+    return entry?.fingerprint === fingerprint && !this.#deleted.has(entry?.known?.id ?? '') ? entry : undefined;
   }
 
-  async #settled(source: unknown, { print, signal }: Lookup): Promise<UploadEntry | undefined> {
-    const entry = this.#entryOf(source, print);
+  async #settled(source: unknown, { fingerprint, signal }: Lookup): Promise<UploadEntry | undefined> {
+    const entry = this.#entryOf(source, fingerprint);
     if (entry !== undefined && entry.known === undefined && this.#waits) await abortable(entry.uploading, signal);
-    const found = this.#entryOf(source, print);
+    const found = this.#entryOf(source, fingerprint);
     return found?.known ? found : undefined;
   }
 
@@ -114,9 +114,9 @@ export class UploadMemory {
       isOld,
       end: (as) => {
         entry.users -= 1;
-        if (as === 'kept') entry.isKept = true;
-        else entry.isUnwanted = true;
-        const isOver = entry.users === 0 && entry.isUnwanted && !entry.isKept;
+        if (as === 'used') entry.isUsed = true;
+        else entry.isUnused = true;
+        const isOver = entry.users === 0 && entry.isUnused && !entry.isUsed;
         if (isOver) this.#drop(source, entry);
         return isOver;
       },
@@ -129,9 +129,9 @@ export class UploadMemory {
  * Returns a fingerprint that changes with the content: a digest of bytes, or the size and modification time of a file.
  * Undefined for a function, because each call may return different content.
  */
-export async function printOf(source: unknown): Promise<string | undefined> {
+export async function fingerprintOf(source: unknown): Promise<string | undefined> {
   if (!isObject(source)) return undefined;
-  if (isMemory(source)) return printOf(new Uint8Array(source));
+  if (isMemory(source)) return fingerprintOf(new Uint8Array(source));
   if (ArrayBuffer.isView(source)) {
     const { buffer, byteOffset, byteLength } = source;
     if (buffer instanceof ArrayBuffer) return bytesDigest(new Uint8Array(buffer, byteOffset, byteLength));

@@ -27,10 +27,10 @@ export async function* watchJob(
   const stop = new AbortController();
   const removeListener = onAbort(signal, () => stop.abort(signal?.reason));
   const updates = createFeed<JobUpdate>();
-  let wasShown = false;
+  let hasUpdated = false;
   const update = (seen: Job, progress: JobProgress) => {
     updates.push({ job: seen, ...progress });
-    wasShown = true;
+    hasUpdated = true;
     return onUpdate?.(seen, progress);
   };
   const wait = jobWaits.waitInLoop(job, { ...options, signal: stop.signal, onUpdate: update });
@@ -39,7 +39,7 @@ export async function* watchJob(
     yield* updates.values();
     const final = await wait;
     // A job that was already final is not polled.
-    if (!wasShown && (isCompleted(final) || options.throwOnFailure === false)) yield { job: final, ...ENDED };
+    if (!hasUpdated && (isCompleted(final) || options.throwOnFailure === false)) yield { job: final, ...ENDED };
     jobWaits.markDelivered(final);
     outcomeOf(final, options.throwOnFailure);
   } catch (error) {

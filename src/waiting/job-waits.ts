@@ -47,15 +47,15 @@ const MAX_ACCOUNTS = 1_000;
 export function createJobWaits({ config, transport, pollJob, scheduling: schedulingOf }: JobWaitsPorts): JobWaits {
   const { clock, store, knownBaseUrl, maxRetryAfterMs } = config;
   const { jobs, warn } = transport;
-  const used = new Map<string, PollScheduler>();
+  const schedulers = new Map<string, PollScheduler>();
   const scheduling = async (signal?: AbortSignal) => {
     const { id, ...at } = await schedulingOf(signal);
-    setAndEvict(used, id, at.scheduler, MAX_ACCOUNTS);
+    setAndEvict(schedulers, id, at.scheduler, MAX_ACCOUNTS);
     return at;
   };
   // Events don't identify the account, so try every scheduler. True if a wait matched.
   const deliver = (notification: Parameters<PollScheduler['notify']>[0]) =>
-    [...used.values()].map((scheduler) => scheduler.notify(notification)).includes(true);
+    [...schedulers.values()].map((scheduler) => scheduler.notify(notification)).includes(true);
   const notifications = store && sharedNotifications({ store, config, warn, deliver });
   const context = {
     jobs,

@@ -33,8 +33,8 @@ export function notificationOf(event: unknown, baseUrl: string | undefined): Job
   const id = job?.id ?? jobIdIn(event);
   if (id === undefined) return undefined;
   if (!job) return { id };
-  const isShown = job.status === 'completed' && isOnOrigin(job.providerOutputUrl, baseUrl);
-  return { id, isVerified: true, ...(isShown && { event: { ...job } }) };
+  const isDownloadable = job.status === 'completed' && isOnOrigin(job.providerOutputUrl, baseUrl);
+  return { id, isVerified: true, ...(isDownloadable && { event: { ...job } }) };
 }
 
 /** Returns true if the client's API key may be sent to the file's URL. */

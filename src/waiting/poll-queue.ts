@@ -3,8 +3,8 @@ import { type Candidate, type JobStats, rankOf } from '../rules/polling.js';
 
 export interface Ranked extends Candidate {
   dueMs: number;
-  /** Durations of the job's model. All of its jobs share this object. */
-  of: { model: JobStats };
+  /** Statistics of the job's model, shared by all of its jobs. */
+  shared: { stats: JobStats };
   /** Remaining polls at short intervals after the job's end was announced. */
   eager: number;
   /** If true, no wait needs the result. The job is polled when no other is due. */
@@ -21,7 +21,7 @@ export interface PollLimits {
 export const NO_LIMITS: PollLimits = { peek: () => ({ limit: Number.POSITIVE_INFINITY, windowMs: 1, nextFreeMs: 0 }) };
 
 /** Longest pause after a 429. */
-const MAX_HOLD_MS = 60_000;
+const MAX_PAUSE_MS = 60_000;
 
 /** Jobs under one rate limit that are due for a poll. Releases them at the pace that the polls' share of the limit allows. */
 export class PollQueue<E extends Ranked> {
@@ -32,7 +32,7 @@ export class PollQueue<E extends Ranked> {
   /** Polls saved while few jobs are due. They allow a burst without delay. */
   #savedPolls = Number.POSITIVE_INFINITY;
   #countedAtMs: number;
-  #heldUntilMs = Number.NEGATIVE_INFINITY;
+  #pausedUntilMs = Number.NEGATIVE_INFINITY;
 
   constructor(limits: PollLimits, now: number) {
     this.#limits = limits;
@@ -70,7 +70,7 @@ export class PollQueue<E extends Ranked> {
   }
 
   /** Takes a poll for a job outside the queue. Returns false if none is available. */
-  tryTake(now: number, isUrgent: boolean): boolean {
+  tryAcquire(now: number, isUrgent: boolean): boolean {
     if (this.#waitMs(now, isUrgent, 0) > 0) return false;
     this.#savedPolls--;
     return true;
@@ -85,8 +85,8 @@ export class PollQueue<E extends Ranked> {
   }
 
   /** Pauses all polls after a 429, for at most one minute. Other clients or processes have used up the limit. */
-  hold(now: number, requestedMs: number): void {
-    this.#heldUntilMs = Math.max(this.#heldUntilMs, now + Math.min(requestedMs, MAX_HOLD_MS));
+  pause(now: number, requestedMs: number): void {
+    this.#pausedUntilMs = Math.max(this.#pausedUntilMs, now + Math.min(requestedMs, MAX_PAUSE_MS));
   }
 
   /**
@@ -95,8 +95,8 @@ export class PollQueue<E extends Ranked> {
    */
   #waitMs(now: number, isUrgent: boolean, pollsInFlight: number): number {
     const { limit, windowMs, nextFreeMs } = this.#limits.peek('jobs.get');
-    const heldMs = Math.max(0, this.#heldUntilMs - now);
-    if (limit === Number.POSITIVE_INFINITY) return heldMs;
+    const pausedMs = Math.max(0, this.#pausedUntilMs - now);
+    if (limit === Number.POSITIVE_INFINITY) return pausedMs;
     const perMs = (POLL_SHARE * limit) / windowMs;
     // Together with the polls' share, this stays within the limit in any window.
     const burst = Math.max(1, Math.floor(limit / 10));
@@ -105,7 +105,7 @@ export class PollQueue<E extends Ranked> {
     const short = (isUrgent ? 1 : 1 + Math.floor(burst / 3)) - this.#savedPolls;
     // Ignore rounding errors, which would start a timer of almost zero length.
     const paceMs = short > 1e-9 ? short / perMs : 0;
-    return Math.max(heldMs, paceMs, pollsInFlight > 0 ? nextFreeMs : 0);
+    return Math.max(pausedMs, paceMs, pollsInFlight > 0 ? nextFreeMs : 0);
   }
 
   /**
@@ -119,7 +119,7 @@ export class PollQueue<E extends Ranked> {
     let best: E | undefined;
     let bestRank = Number.NEGATIVE_INFINITY;
     for (const entry of this.#due) {
-      const rank = rankOf(entry.of.model, entry, now);
+      const rank = rankOf(entry.shared.stats, entry, now);
       if (rank > bestRank) [best, bestRank] = [entry, rank];
     }
     return best ?? this.#chargeOnly.values().next().value;

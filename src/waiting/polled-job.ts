@@ -8,7 +8,7 @@ export interface PolledJob extends Ranked {
   readonly id: string;
   job: Job | undefined;
   /** Class of the job for learned durations, if its create is known. */
-  readonly lengthClass: string | undefined;
+  readonly durationClass: string | undefined;
   sinceMs: number;
   idleSinceMs: number;
   /** Waits on the job. The first one polls, and moves to the end if the poll fails. */
@@ -16,8 +16,8 @@ export interface PolledJob extends Ranked {
   /** Increases with each successful poll. */
   version: number;
   /** The wait that polls next, or is polling now. */
-  reader: JobSubscriber | undefined;
-  readerSinceMs: number;
+  poller: JobSubscriber | undefined;
+  pollSinceMs: number;
   failures: number;
   /** Consecutive polls that returned an HTML page instead of the job. */
   pages: number;
@@ -54,7 +54,7 @@ export interface JobSubscriber extends Pick<NewWait, 'pollIntervalMs' | 'maxRetr
   readonly queue: PollQueue<PolledJob>;
   progress: number | undefined;
   version: number;
-  askedMs: number;
+  checkedMs: number;
 }
 
 /** Maximum age of a job. An earlier `createdAt` suggests a clock difference. */
@@ -66,17 +66,17 @@ const EAGER_MS = 1_000;
 export const EAGER_POLLS = 4;
 
 /** Learns from polls how long an account's jobs take, and sets their poll intervals. */
-export class JobRhythms {
+export class JobTimings {
   readonly #wall: Clock;
   readonly #random: () => number;
-  readonly #lengths: JobDurations | undefined;
-  readonly #models = new Map<string, Ranked['of']>();
+  readonly #durations: JobDurations | undefined;
+  readonly #stats = new Map<string, Ranked['shared']>();
 
   /** `wall` returns the time of day, for the age of a job. */
-  constructor(wall: Clock, random: () => number, lengths: JobDurations | undefined) {
+  constructor(wall: Clock, random: () => number, durations: JobDurations | undefined) {
     this.#wall = wall;
     this.#random = random;
-    this.#lengths = lengths;
+    this.#durations = durations;
   }
 
   /** Creates the entry for a job's first wait, with the time of its first poll. */
@@ -85,23 +85,23 @@ export class JobRhythms {
     now: number,
   ): PolledJob {
     const ageMs = this.#ageMs(job);
-    const of = this.#modelOf(job);
+    const shared = this.#statsOf(job);
     // Only the ID is known, so the job may have ended.
-    const firstMs = job ? (pollIntervalMs ?? this.#spread(of.model.timing.firstMs) - ageMs) : 0;
+    const firstMs = job ? (pollIntervalMs ?? this.#spread(shared.stats.timing.firstMs) - ageMs) : 0;
     return {
       id,
       job,
-      of,
+      shared,
       isChargeOnly,
-      lengthClass: this.#lengths?.classOf(id),
+      durationClass: this.#durations?.classOf(id),
       subscribers: [],
       sinceMs: now - ageMs,
       idleSinceMs: now,
       dueMs: now + firstMs,
       eager: 0,
       version: 0,
-      reader: undefined,
-      readerSinceMs: now,
+      poller: undefined,
+      pollSinceMs: now,
       failures: 0,
       pages: 0,
       lastPollMs: Number.NEGATIVE_INFINITY,
@@ -114,18 +114,18 @@ export class JobRhythms {
   }
 
   /** Milliseconds until the job's next poll. */
-  intervalMs({ subscribers, of, eager }: PolledJob): number {
+  intervalMs({ subscribers, shared, eager }: PolledJob): number {
     const own = subscribers.reduce(
       (ms, { pollIntervalMs = ms }) => Math.min(ms, pollIntervalMs),
       Number.POSITIVE_INFINITY,
     );
-    const natural = own < Number.POSITIVE_INFINITY ? own : this.#spread(of.model.timing.intervalMs);
+    const natural = own < Number.POSITIVE_INFINITY ? own : this.#spread(shared.stats.timing.intervalMs);
     return eager > 0 ? Math.min(natural, EAGER_MS * 2 ** (EAGER_POLLS - eager)) : natural;
   }
 
   pollSucceeded(entry: PolledJob, job: Job, now: number): void {
     if (entry.job === undefined) entry.sinceMs = now - this.#ageMs(job);
-    if (entry.job?.modelId !== job.modelId || entry.job?.mediaType !== job.mediaType) entry.of = this.#modelOf(job);
+    if (entry.job?.modelId !== job.modelId || entry.job?.mediaType !== job.mediaType) entry.shared = this.#statsOf(job);
     entry.job = job;
     // A charge-only poll happens long after the end, so it doesn't reveal the duration.
     if (entry.isChargeOnly) return;
@@ -134,7 +134,7 @@ export class JobRhythms {
     const ageMs = tookMs >= 0 ? tookMs : now - entry.sinceMs;
     const hasCompleted = isCompleted(job);
     // Ignore failed jobs, because many are rejected within moments.
-    if (hasCompleted || !hasEnded) entry.of.model = withPoll(entry.of.model, ageMs, hasCompleted);
+    if (hasCompleted || !hasEnded) entry.shared.stats = withPoll(entry.shared.stats, ageMs, hasCompleted);
     if (hasCompleted) this.completed(entry, job, ageMs);
   }
 
@@ -142,23 +142,23 @@ export class JobRhythms {
   completed(entry: PolledJob, job: Job, ms: number): void {
     if (entry.isLearned) return;
     entry.isLearned = true;
-    this.#lengths?.learn(statsKey(job), ms);
-    if (entry.lengthClass !== undefined) this.#lengths?.learn(entry.lengthClass, ms);
+    this.#durations?.learn(statsKey(job), ms);
+    if (entry.durationClass !== undefined) this.#durations?.learn(entry.durationClass, ms);
   }
 
   progressOf(subscriber: JobSubscriber, job: Job, now: number): JobProgress {
     if (isSettled(job)) return ENDED;
-    const { sinceMs, lengthClass } = subscriber.entry;
-    const lengthMs = this.#lengths?.expectedMs(lengthClass ?? statsKey(job));
-    const reported = progressOf(lengthMs, now - sinceMs, subscriber.progress);
+    const { sinceMs, durationClass } = subscriber.entry;
+    const durationMs = this.#durations?.expectedMs(durationClass ?? statsKey(job));
+    const reported = progressOf(durationMs, now - sinceMs, subscriber.progress);
     subscriber.progress = reported.progress;
     return reported;
   }
 
-  #modelOf(job: Job | undefined): Ranked['of'] {
+  #statsOf(job: Job | undefined): Ranked['shared'] {
     const key = statsKey(job);
-    const record = this.#models.get(key) ?? { model: newStats(job) };
-    this.#models.set(key, record);
+    const record = this.#stats.get(key) ?? { stats: newStats(job) };
+    this.#stats.set(key, record);
     return record;
   }
 

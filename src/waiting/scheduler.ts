@@ -7,7 +7,7 @@ import { isFinal, isSettled, type Job } from '../schemas/job.js';
 import type { JobDurations } from '../store/learned-values.js';
 import type { JobNotification } from './notifications.js';
 import { type PollLimits, PollQueue } from './poll-queue.js';
-import { EAGER_POLLS, JobRhythms, type JobSubscriber, type NewWait, type PolledJob } from './polled-job.js';
+import { EAGER_POLLS, type JobSubscriber, JobTimings, type NewWait, type PolledJob } from './polled-job.js';
 
 /** Maximum polls in flight, enough for typical latencies even without a rate limit. */
 const MAX_POLLS_IN_FLIGHT = 256;
@@ -31,7 +31,7 @@ export const RESTART = Symbol.for('gen-client.poll-again');
 interface PollResult {
   readonly job: Job;
   readonly progress: JobProgress;
-  readonly isRead: boolean;
+  readonly isPolled: boolean;
   readonly isFileMissing: boolean;
 }
 
@@ -44,10 +44,10 @@ interface PollResult {
  */
 export class PollScheduler {
   readonly #clock: Clock;
-  readonly #rhythms: JobRhythms;
+  readonly #timings: JobTimings;
   readonly #entries = new Map<string, PolledJob>();
   readonly #chargeOnly = new Map<string, PolledJob>();
-  readonly #resting = new Set<PolledJob>();
+  readonly #notDue = new Set<PolledJob>();
   readonly #announced = new Map<string, JobNotification>();
   /** One queue per set of rate limits. It retains its pace when no wait is open. */
   readonly #queues = new WeakMap<PollLimits, PollQueue<PolledJob>>();
@@ -58,9 +58,9 @@ export class PollScheduler {
   #turnIsPlanned = false;
   #stopTimer: (() => void) | undefined;
 
-  constructor(clock: Clock, random: () => number = randomOf(clock).next, lengths?: JobDurations) {
+  constructor(clock: Clock, random: () => number = randomOf(clock).next, durations?: JobDurations) {
     this.#clock = steady(clock);
-    this.#rhythms = new JobRhythms(wallOf(clock), random, lengths);
+    this.#timings = new JobTimings(wallOf(clock), random, durations);
   }
 
   get busy(): boolean {
@@ -79,13 +79,13 @@ export class PollScheduler {
     const queue = this.#queues.get(limits) ?? new PollQueue(limits, now);
     this.#queues.set(limits, queue);
     const entries = this.#entriesOf(start);
-    const entry = entries.get(id) ?? this.#rhythms.begin(start, now);
-    const known = { progress: undefined, version: entry.version, askedMs: now };
+    const entry = entries.get(id) ?? this.#timings.begin(start, now);
+    const known = { progress: undefined, version: entry.version, checkedMs: now };
     const subscriber = { entry, queue, wait, pollIntervalMs, maxRetryAfterMs, ...known };
     entry.subscribers.push(subscriber);
     if (entry.subscribers.length === 1) {
       entries.set(id, entry);
-      this.#resting.add(entry);
+      this.#notDue.add(entry);
     }
     const notification = isChargeOnly ? undefined : this.#announced.get(id);
     if (notification && this.#announced.delete(id)) this.#announce(entry, notification);
@@ -95,30 +95,30 @@ export class PollScheduler {
   }
 
   /** Returns the wait's next step: use a result, poll, or sleep. */
-  next(subscriber: JobSubscriber): PollResult | 'read' | 'sleep' {
+  next(subscriber: JobSubscriber): PollResult | 'poll' | 'sleep' {
     const { entry } = subscriber;
     const now = this.#clock.now();
-    subscriber.askedMs = now;
+    subscriber.checkedMs = now;
     if (entry.job && entry.version > subscriber.version) {
       const { job, version } = entry;
       subscriber.version = version;
       const isFileMissing = now - (entry.filelessSinceMs ?? now) >= MAX_WITHOUT_FILE_MS;
-      return { job, progress: this.#rhythms.progressOf(subscriber, job, now), isRead: true, isFileMissing };
+      return { job, progress: this.#timings.progressOf(subscriber, job, now), isPolled: true, isFileMissing };
     }
     if (entry.event && entry.event.atMs <= now) {
       const { job } = entry.event;
-      this.#rhythms.completed(entry, job, now - entry.sinceMs);
-      return { job, progress: ENDED, isRead: false, isFileMissing: false };
+      this.#timings.completed(entry, job, now - entry.sinceMs);
+      return { job, progress: ENDED, isPolled: false, isFileMissing: false };
     }
     if (this.#clock.perRequest) this.#pollIfDue(subscriber, now);
-    return entry.reader === subscriber ? 'read' : 'sleep';
+    return entry.poller === subscriber ? 'poll' : 'sleep';
   }
 
   pollSucceeded(subscriber: JobSubscriber, job: Job): void {
     const { entry } = subscriber;
     this.#endPoll(subscriber);
     const now = this.#clock.now();
-    this.#rhythms.pollSucceeded(entry, job, now);
+    this.#timings.pollSucceeded(entry, job, now);
     entry.version++;
     entry.idleSinceMs = now;
     entry.lastPollMs = now;
@@ -129,7 +129,7 @@ export class PollScheduler {
     if (isSettled(job)) this.#drop(entry);
     else {
       if (entry.eager > 0) entry.eager--;
-      this.#delayUntil(entry, now + this.#rhythms.intervalMs(entry));
+      this.#delayUntil(entry, now + this.#timings.intervalMs(entry));
     }
     for (const other of entry.subscribers) if (other !== subscriber) other.wait.wake();
     this.#planTurn();
@@ -145,14 +145,14 @@ export class PollScheduler {
     if (error !== RESTART) Object.assign(entry, { lastPollMs: now, pages });
     if (error === RESTART) this.#delayUntil(entry, now);
     else if (!ends) {
-      const asked = requestedPauseMs(error, maxRetryAfterMs);
+      const requestedMs = retryAfterOf(error, maxRetryAfterMs);
       entry.idleSinceMs = now;
       entry.failures++;
       entry.lastError = error;
-      if (isRateLimited(error)) queue.hold(now, asked);
+      if (isRateLimited(error)) queue.pause(now, requestedMs);
       // Another wait on the job may have a client that can reach the service.
       entry.subscribers.push(...entry.subscribers.splice(entry.subscribers.indexOf(subscriber), 1));
-      this.#delayUntil(entry, now + pollPauseMs(this.#rhythms.intervalMs(entry), entry.failures, asked));
+      this.#delayUntil(entry, now + pollPauseMs(this.#timings.intervalMs(entry), entry.failures, requestedMs));
     }
     this.#planTurn();
     return ends;
@@ -160,13 +160,13 @@ export class PollScheduler {
 
   /** If true, the last poll ended at least one poll interval ago. For example, the process was suspended. */
   isOutdated({ entry }: JobSubscriber): boolean {
-    return this.#clock.now() - entry.lastPollMs >= this.#rhythms.intervalMs(entry);
+    return this.#clock.now() - entry.lastPollMs >= this.#timings.intervalMs(entry);
   }
 
   /** If true, the wait's poll started at least one poll interval ago. */
   hasStalled(subscriber: JobSubscriber): boolean {
     const { entry } = subscriber;
-    return entry.reader === subscriber && this.#clock.now() - entry.readerSinceMs >= this.#rhythms.intervalMs(entry);
+    return entry.poller === subscriber && this.#clock.now() - entry.pollSinceMs >= this.#timings.intervalMs(entry);
   }
 
   leave(subscriber: JobSubscriber): void {
@@ -210,7 +210,7 @@ export class PollScheduler {
     if (this.#entries.get(entry.id) !== entry) return;
     this.#delayUntil(entry, now);
     // A poll that started earlier may hang, or return an outdated state.
-    if (!this.#clock.perRequest) entry.reader?.wait.restart();
+    if (!this.#clock.perRequest) entry.poller?.wait.restart();
   }
 
   /** Ends the waits with a verified event: after a delay for a poll, or immediately if no poll is available. */
@@ -222,7 +222,7 @@ export class PollScheduler {
     const end = () => {
       this.#drop(entry);
       for (const { wait } of entry.subscribers) wait.wake();
-      entry.reader?.wait.restart();
+      entry.poller?.wait.restart();
     };
     const isChargeOnly = isFree && !this.#clock.perRequest;
     const stopTimer = isChargeOnly ? this.#clock.after(afterMs, end) : undefined;
@@ -234,15 +234,15 @@ export class PollScheduler {
   /** On Workers: polls if the job is due and no other wait is polling it. */
   #pollIfDue(subscriber: JobSubscriber, now: number): void {
     const { entry, queue } = subscriber;
-    const isConflict = entry.reader !== undefined && now - entry.readerSinceMs < ABANDONED_MS;
-    if (entry.dueMs > now || isConflict || !queue.tryTake(now, entry.eager > 0)) return;
-    if (entry.reader) this.#endPoll(entry.reader);
+    const isConflict = entry.poller !== undefined && now - entry.pollSinceMs < ABANDONED_MS;
+    if (entry.dueMs > now || isConflict || !queue.tryAcquire(now, entry.eager > 0)) return;
+    if (entry.poller) this.#endPoll(entry.poller);
     this.#grant(subscriber, now);
   }
 
   #grant(subscriber: JobSubscriber, now: number): void {
-    subscriber.entry.reader = subscriber;
-    subscriber.entry.readerSinceMs = now;
+    subscriber.entry.poller = subscriber;
+    subscriber.entry.pollSinceMs = now;
     this.#inFlight++;
     subscriber.wait.wake();
   }
@@ -263,12 +263,12 @@ export class PollScheduler {
     this.#stopTimer = undefined;
     const now = this.#clock.now();
     let nextMs = Number.POSITIVE_INFINITY;
-    for (const entry of this.#resting) {
+    for (const entry of this.#notDue) {
       if (entry.dueMs > now) {
         nextMs = Math.min(nextMs, entry.dueMs - now);
         continue;
       }
-      this.#resting.delete(entry);
+      this.#notDue.delete(entry);
       const [subscriber] = entry.subscribers;
       if (subscriber) this.#busy.add(subscriber.queue);
       subscriber?.queue.add(entry);
@@ -303,16 +303,16 @@ export class PollScheduler {
   /** Delays the job until `dueMs`, unless a poll is in flight. */
   #delayUntil(entry: PolledJob, dueMs: number): void {
     entry.dueMs = dueMs;
-    if (entry.reader) return;
+    if (entry.poller) return;
     for (const queue of this.#busy) queue.remove(entry);
-    this.#resting.add(entry);
+    this.#notDue.add(entry);
   }
 
   #drop(entry: PolledJob): void {
     const entries = this.#entriesOf(entry);
     if (entries.get(entry.id) === entry) entries.delete(entry.id);
     entry.event?.stopTimer?.();
-    this.#resting.delete(entry);
+    this.#notDue.delete(entry);
     for (const queue of this.#busy) queue.remove(entry);
   }
 
@@ -321,20 +321,20 @@ export class PollScheduler {
   }
 
   #endPoll(subscriber: JobSubscriber): void {
-    if (subscriber.entry.reader !== subscriber) return;
+    if (subscriber.entry.poller !== subscriber) return;
     this.#inFlight--;
-    subscriber.entry.reader = undefined;
+    subscriber.entry.poller = undefined;
   }
 
   /** On Workers: removes waits whose request ended without cleanup. */
   #dropAbandoned(): void {
     const longAgo = this.#clock.now() - 20 * ABANDONED_MS;
     for (const { subscribers } of this.#entries.values())
-      for (const subscriber of [...subscribers]) if (subscriber.askedMs < longAgo) this.leave(subscriber);
+      for (const subscriber of [...subscribers]) if (subscriber.checkedMs < longAgo) this.leave(subscriber);
   }
 }
 
-function requestedPauseMs(error: unknown, max = DEFAULT_MAX_RETRY_AFTER_MS): number {
-  const asked: unknown = isObject(error) ? Reflect.get(error, 'retryAfterMs') : undefined;
-  return typeof asked === 'number' ? Math.min(asked, max) : 0;
+function retryAfterOf(error: unknown, max = DEFAULT_MAX_RETRY_AFTER_MS): number {
+  const requestedMs: unknown = isObject(error) ? Reflect.get(error, 'retryAfterMs') : undefined;
+  return typeof requestedMs === 'number' ? Math.min(requestedMs, max) : 0;
 }

@@ -75,14 +75,14 @@ export async function followJob(context: WaitContext, target: WaitTarget): Promi
     for (;;) {
       const step = scheduler.next(subscriber);
       if (typeof step !== 'object') {
-        if (wait.pollsOnceMore() || step === 'read') await pollOnce(scheduler, subscriber, wait, context.pollJob);
+        if (wait.pollsOnceMore() || step === 'poll') await pollOnce(scheduler, subscriber, wait, context.pollJob);
         else await wait.sleep();
       } else {
         job = step.job;
         update?.(job, step.progress);
         if (step.isFileMissing) throw missingFileError(job);
         if (!isSettled(job)) continue;
-        if (!step.isRead && context.jobs.isWatched(id)) void learnCharge(context, at, job);
+        if (!step.isPolled && context.jobs.isWatched(id)) void learnCharge(context, at, job);
         return job;
       }
     }
@@ -154,12 +154,12 @@ class WaitLoop {
   sleep(): Promise<void> {
     return new Promise((resolve, reject) => {
       // On Workers, another request can't resolve this promise, so the wait checks periodically.
-      let stopLooking: (() => void) | undefined;
-      if (this.#clock.perRequest) stopLooking = this.#clock.after(WORKERS_POLL_MS, () => this.#endSleep?.());
+      let stopPolling: (() => void) | undefined;
+      if (this.#clock.perRequest) stopPolling = this.#clock.after(WORKERS_POLL_MS, () => this.#endSleep?.());
       this.#endSleep = () => {
         this.#endSleep = undefined;
         this.#isWoken = false;
-        stopLooking?.();
+        stopPolling?.();
         if (this.#ended) reject(this.#ended.reason);
         else resolve();
       };
@@ -234,8 +234,8 @@ function inCallersContext(
  */
 export async function learnCharge(context: WaitContext, at: Scheduling, { id, status }: Job): Promise<void> {
   const mayPoll = !FAILURES[status] && context.jobs.isWatched(id) && at.scheduler.pollsForCharge;
-  const isRead = mayPoll && (await pollCharge(context, at, id).catch(() => false));
-  if (!isRead) context.jobs.reportAnnounced({ id, status }, true);
+  const isPolled = mayPoll && (await pollCharge(context, at, id).catch(() => false));
+  if (!isPolled) context.jobs.reportAnnounced({ id, status }, true);
 }
 
 async function pollCharge(context: WaitContext, { scheduler, limits }: Scheduling, id: string): Promise<boolean> {
@@ -248,12 +248,12 @@ async function pollCharge(context: WaitContext, { scheduler, limits }: Schedulin
     return job;
   };
   try {
-    for (let tries = 0; tries < MAX_CHARGE_POLLS; ) {
+    for (let attempts = 0; attempts < MAX_CHARGE_POLLS; ) {
       const step = scheduler.next(subscriber);
       if (step === 'sleep') await wait.sleep();
-      else if (step !== 'read') return true;
+      else if (step !== 'poll') return true;
       else {
-        tries++;
+        attempts++;
         await pollOnce(scheduler, subscriber, wait, pollEnd);
       }
     }

@@ -1,5 +1,5 @@
 import { GenError } from '../errors/gen-error.js';
-import { type WebhookRefusal, WebhookVerificationError } from '../errors/webhook-error.js';
+import { type WebhookErrorReason, WebhookVerificationError } from '../errors/webhook-error.js';
 import * as option from '../rules/options.js';
 import { callObserver } from '../runtime/callbacks.js';
 import { clockOf, systemClock, wallOf } from '../runtime/clock.js';
@@ -112,7 +112,7 @@ export type WebhookContext = { readonly waitUntil?: WaitUntil } | object;
 /** Receives a webhook request and returns the response. Never rejects. */
 export type WebhookHandler = (request: Request, context?: WebhookContext) => Promise<Response>;
 
-const STATUS_OF_REFUSAL: { readonly [R in WebhookRefusal]?: number } = {
+const STATUS_OF_REASON: { readonly [R in WebhookErrorReason]?: number } = {
   body_too_large: 413,
   // These are the receiver's own mistakes, so the service should send the event again.
   secret_missing: 500,
@@ -207,7 +207,7 @@ function isOwnMistake(error: unknown): boolean {
   if (!WebhookVerificationError.isInstance(error)) return true;
   // A truncated body is the sender's mistake. A body that was read or parsed before is the receiver's.
   const isTruncated = error.cause !== undefined && !GenError.isInstance(error.cause);
-  return STATUS_OF_REFUSAL[error.reason] === 500 && !isTruncated;
+  return STATUS_OF_REASON[error.reason] === 500 && !isTruncated;
 }
 
 function listenerOf(event: WebhookEvent, on: WebhookListeners): ((event: WebhookEvent) => unknown) | undefined {
@@ -219,7 +219,7 @@ function listenerOf(event: WebhookEvent, on: WebhookListeners): ((event: Webhook
 /** Responds with only the reason, because the service's delivery log shows the response. */
 function rejectionResponse(error: unknown): Response {
   if (!WebhookVerificationError.isInstance(error)) return new Response(null, { status: 500 });
-  return new Response(error.reason, { status: STATUS_OF_REFUSAL[error.reason] ?? 400 });
+  return new Response(error.reason, { status: STATUS_OF_REASON[error.reason] ?? 400 });
 }
 
 function verdictResponse(verdict: Verdict, leaseMs: number): Response {

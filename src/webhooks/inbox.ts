@@ -37,7 +37,7 @@ export function createInbox(options: InboxOptions): (event: WebhookEvent) => Del
     const claim = claimEvent(event, options);
     return {
       claimed: claim.then(({ found }) => found),
-      outcome: claim.then((made) => (made.found === 'new' ? handleOnce(event, made, options) : made.found)),
+      outcome: claim.then((result) => (result.found === 'new' ? handleOnce(event, result, options) : result.found)),
     };
   };
 }
@@ -51,11 +51,11 @@ interface Claim {
 
 async function claimEvent(event: WebhookEvent, { store, leaseMs, pausesMs, report }: InboxOptions): Promise<Claim> {
   const record = eventRecord(store, event.id);
-  for (let tried = 0; ; tried++) {
+  for (let attempt = 0; ; attempt++) {
     const endsMs = systemClock.now() + leaseMs;
     try {
       const found = await record.claim(leaseMs);
-      const pauseMs = pausesMs[tried];
+      const pauseMs = pausesMs[attempt];
       if (found !== 'busy' || pauseMs === undefined) return { found, record, endsMs };
       await sleep(systemClock, pauseMs);
     } catch (error) {

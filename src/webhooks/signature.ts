@@ -1,4 +1,4 @@
-import { refusal } from '../errors/webhook-error.js';
+import { verificationError } from '../errors/webhook-error.js';
 import { hexOf, readUpTo } from '../runtime/bytes.js';
 import { shortTimer } from '../runtime/clock.js';
 
@@ -19,7 +19,7 @@ export function secretsOf(secret: WebhookSecret): readonly string[] {
   const secrets = [secret ?? []].flat();
   const isMissing = !secrets.length || secrets.some((one: unknown) => typeof one !== 'string' || !one.trim());
   if (isMissing || secrets.length > 8)
-    throw refusal(
+    throw verificationError(
       isMissing ? 'secret_missing' : 'options_invalid',
       isMissing
         ? 'secret is missing or blank. Pass { secret }, for example process.env.GEN_WEBHOOK_SECRET.'
@@ -75,7 +75,8 @@ export async function readBody(request: Request, maxBytes: number): Promise<RawB
     },
   );
   if (end === 'timeout') throw bodyUnavailable('took over ten seconds');
-  if (end === 'too_large') throw refusal('body_too_large', `The body is larger than ${maxBytes} bytes (maxBodyBytes).`);
+  if (end === 'too_large')
+    throw verificationError('body_too_large', `The body is larger than ${maxBytes} bytes (maxBodyBytes).`);
   return bytes;
 }
 
@@ -96,7 +97,7 @@ export async function rawBody({
   // Also matches buffers from another realm.
   if (ArrayBuffer.isView(body) || {}.toString.call(body) === '[object ArrayBuffer]') return bytesOf(body as Uint8Array);
   if (body == null) throw bodyUnavailable(NO_BYTES);
-  throw refusal(
+  throw verificationError(
     'body_parsed',
     "The body was parsed, but its raw bytes are signed. Use express.raw({ type: '*/*' }), request.rawBody (Nest), file.buffer, a Fastify buffer parser, bodyParser: false (Next.js pages), event.body (Lambda), or request.text().",
   );
@@ -114,5 +115,5 @@ const NO_BYTES = 'is missing, or was already read: verify first';
 
 /** `what` completes "The body …". */
 function bodyUnavailable(what: string, cause?: unknown): Error {
-  return refusal('body_unavailable', `The body ${what}.`, cause);
+  return verificationError('body_unavailable', `The body ${what}.`, cause);
 }

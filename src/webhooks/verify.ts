@@ -1,4 +1,4 @@
-import { refusal } from '../errors/webhook-error.js';
+import { verificationError } from '../errors/webhook-error.js';
 import { isObject } from '../schemas/envelope.js';
 import { type EventJob, invalidFieldOfEvent, signedJobIn, type WebhookEvent } from '../schemas/webhook-event.js';
 import {
@@ -56,10 +56,13 @@ export async function verifyWebhook(
 ): Promise<WebhookEvent> {
   const { secret, toleranceSeconds = 300, maxBodyBytes = 1_048_576, now = Date.now, ...others } = options ?? {};
   if (typeof options === 'string')
-    throw refusal('options_invalid', 'verifyWebhook: options must be an object, not a string. Pass { secret }.');
+    throw verificationError(
+      'options_invalid',
+      'verifyWebhook: options must be an object, not a string. Pass { secret }.',
+    );
   const [unknown] = Object.keys(others);
   if (unknown)
-    throw refusal(
+    throw verificationError(
       'options_invalid',
       `verifyWebhook has no option "${unknown}". Use secret, toleranceSeconds, maxBodyBytes, now.`,
     );
@@ -72,7 +75,7 @@ export async function verifyWebhook(
     if (signatures.some((signature) => sameDigest(signature, expected)))
       return eventIn(body, `t=${timestamp},${expected}`);
   }
-  throw refusal(
+  throw verificationError(
     'signature_mismatch',
     'The signature does not match. Check the secret and its white space, and pass the body unchanged.',
   );
@@ -82,7 +85,7 @@ export async function verifyWebhook(
 function signatureIn(headers: WebhookHeaders): { timestamp: string; signatures: string[] } {
   const header = signatureHeader(headers);
   if (header == null)
-    throw refusal(
+    throw verificationError(
       'signature_missing',
       'The X-Service-Signature header is missing. Pass a Request, or { body, headers }.',
     );
@@ -98,7 +101,10 @@ function signatureIn(headers: WebhookHeaders): { timestamp: string; signatures: 
   const [stamp = '', second] = parts.filter((part) => part.startsWith('t='));
   const [, timestamp] = /^t=(0|[1-9]\d{0,11})$/.exec(stamp) ?? [];
   if (!timestamp || second || !signatures.length)
-    throw refusal('signature_malformed', 'X-Service-Signature must have the form t=<unix_seconds>,v1=<hex_digest>.');
+    throw verificationError(
+      'signature_malformed',
+      'X-Service-Signature must have the form t=<unix_seconds>,v1=<hex_digest>.',
+    );
   return { timestamp, signatures };
 }
 
@@ -115,11 +121,14 @@ function isHeaders(headers: WebhookHeaders): headers is Headers {
 
 function checkAge(age: number, toleranceSeconds: number): void {
   if (!(toleranceSeconds > 0 && toleranceSeconds < Infinity))
-    throw refusal('options_invalid', 'toleranceSeconds must be above 0.');
+    throw verificationError('options_invalid', 'toleranceSeconds must be above 0.');
   // Written so that NaN fails the check.
   if (Math.abs(age) < toleranceSeconds) return;
   const far = `${Math.abs(Math.round(age))} s ${age < 0 ? 'in the future' : 'ago'}`;
-  throw refusal('timestamp_out_of_tolerance', `The webhook was signed ${far}. The limit is ${toleranceSeconds} s.`);
+  throw verificationError(
+    'timestamp_out_of_tolerance',
+    `The webhook was signed ${far}. The limit is ${toleranceSeconds} s.`,
+  );
 }
 
 function eventIn(body: RawBody, signature: string): WebhookEvent {
@@ -127,10 +136,11 @@ function eventIn(body: RawBody, signature: string): WebhookEvent {
   try {
     event = parsedEvent(body);
   } catch (cause) {
-    throw refusal('event_malformed', 'The signature is valid, but the body is not JSON.', cause);
+    throw verificationError('event_malformed', 'The signature is valid, but the body is not JSON.', cause);
   }
   const flaw = invalidFieldOfEvent(event);
-  if (flaw) throw refusal('event_malformed', `The signature is valid, but \`${flaw}\` is missing or not a string.`);
+  if (flaw)
+    throw verificationError('event_malformed', `The signature is valid, but \`${flaw}\` is missing or not a string.`);
   return markVerified(event as WebhookEvent, body, signature);
 }
 

@@ -8,10 +8,10 @@ interface Entry extends Ranked {
   readonly id: string;
 }
 
-const of = { model: { timing: timingOf(undefined), runningMs: 0 } };
+const of = { stats: { timing: timingOf(undefined), runningMs: 0 } };
 const NOW = 1_000_000;
 const entry = (id: string, more: Partial<Entry> = {}): Entry => ({
-  ...{ id, of, sinceMs: 0, idleSinceMs: 0, eager: 0, isChargeOnly: false, dueMs: 0 },
+  ...{ id, shared: of, sinceMs: 0, idleSinceMs: 0, eager: 0, isChargeOnly: false, dueMs: 0 },
   ...more,
 });
 
@@ -54,8 +54,8 @@ describe('polls', () => {
 
   it('pause after a 429, and then wait one at a time for a free slot', () => {
     const queue = queueOn(NO_LIMITS, { due: 50 });
-    queue.hold(NOW, 500);
-    queue.hold(NOW, 100);
+    queue.pause(NOW, 500);
+    queue.pause(NOW, 100);
     expect(release(queue)).toEqual({ out: [], waitMs: 500 });
     expect(release(queue, NOW + 500).out).toHaveLength(50);
     const full = () => queueOn(readLimits({ nextFreeMs: 3_000 }), { due: 1 });
@@ -68,7 +68,7 @@ describe('polls', () => {
     expect(Math.round(queueOn(readLimits(), { due: 2, urgent: 1 }).freeInMs(NOW))).toBe(1_714);
     const taken = queueOn(readLimits());
     const takeTen = (isUrgent: boolean) =>
-      Array.from({ length: 10 }, () => taken.tryTake(NOW, isUrgent)).filter(Boolean);
+      Array.from({ length: 10 }, () => taken.tryAcquire(NOW, isUrgent)).filter(Boolean);
     expect(takeTen(false)).toHaveLength(8);
     expect(taken.freeInMs(NOW)).toBe(0);
     expect(takeTen(true)).toHaveLength(4);

@@ -34,12 +34,12 @@ describe('a wait whose request ended without cleanup', () => {
     const [lost, other] = [join('a'), join('a')];
     expect([scheduler.next(lost), scheduler.next(other)]).toEqual(['sleep', 'sleep']);
     await clock.advance(1_000);
-    expect(scheduler.next(lost)).toBe('read');
+    expect(scheduler.next(lost)).toBe('poll');
     expect(scheduler.next(other)).toBe('sleep');
     await clock.advance(4_999);
     expect(scheduler.next(other)).toBe('sleep');
     await clock.advance(1);
-    expect(scheduler.next(other)).toBe('read');
+    expect(scheduler.next(other)).toBe('poll');
     scheduler.pollSucceeded(other, done('a'));
     expect(scheduler.next(other)).toMatchObject({ isRead: true, job: { status: 'completed' } });
     expect(scheduler.next(lost)).toMatchObject({ isRead: true, job: { status: 'completed' } });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { WebhookRefusal } from '../../src/errors/webhook-error.js';
+import type { WebhookErrorReason } from '../../src/errors/webhook-error.js';
 import { signWebhook, verifyWebhook } from '../../src/webhooks/index.js';
 import { rejection } from '../transport/support.js';
 import { NOW_MS, now, SECRET } from './deliver.js';
@@ -8,7 +8,7 @@ const secret = SECRET;
 const event = { id: 'evt_job_1_failed', type: 'job.failed', data: { job: { id: 'job_1', status: 'failed' } } };
 const signed = await signWebhook(event, { secret, now });
 
-function isRejectedAs(reason: WebhookRefusal) {
+function isRejectedAs(reason: WebhookErrorReason) {
   return expect.objectContaining({ name: 'WebhookVerificationError', reason });
 }
 
