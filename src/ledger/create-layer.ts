@@ -41,7 +41,7 @@ export interface RecordedCreate {
 }
 
 /** Runs a rule on a create's entry. Retries the write while the store is unavailable. */
-export function recordIn<T>({ ledger, id, entry }: RecordedCreate, rule: Rule<T>): Promise<T> {
+export function updateEntry<T>({ ledger, id, entry }: RecordedCreate, rule: Rule<T>): Promise<T> {
   return ledger.record(rule, keysOf(id, entry));
 }
 
@@ -120,7 +120,7 @@ function createRecord(
     async unsent() {
       sentKey = undefined;
       const writes = creates.map((it) => {
-        const written = recordIn(it, (tx) => recordUnsent(tx, it.id, it.owner));
+        const written = updateEntry(it, (tx) => recordUnsent(tx, it.id, it.owner));
         return it.ledger.awaitBriefly(written, signal);
       });
       await Promise.all(writes);
@@ -136,12 +136,12 @@ export function ledgerCreate(create: RecordedCreate, isResumed = false): LedgerC
     owner,
     async save(state, signal) {
       if (!entry.retainUntilStored) return;
-      const saved = recordIn(create, (tx) => recordRun(tx, id, state));
+      const saved = updateEntry(create, (tx) => recordRun(tx, id, state));
       await ledger.awaitBriefly(saved, signal);
     },
     async end(isDelivered, caller) {
       const end = { id, owner, isDelivered, isResumed };
-      const closed = recordIn(create, (tx) => closeRun(tx, end)).finally(() => ledger.endCall(owner));
+      const closed = updateEntry(create, (tx) => closeRun(tx, end)).finally(() => ledger.endCall(owner));
       closed.catch(() => {});
       ledger.retain(id);
       if (caller) await ledger.awaitBriefly(closed, caller.signal);
@@ -295,7 +295,7 @@ async function recordAccepted(
   };
   const writes = creates.map((create) => {
     const { ledger, id, owner, entry: fallback } = create;
-    const recorded = recordIn(create, (tx) => acceptCreate(tx, { id, owner, fallback, ...response }));
+    const recorded = updateEntry(create, (tx) => acceptCreate(tx, { id, owner, fallback, ...response }));
     ledger.retain(id);
     const reported = recorded.then(
       (isUnpriced) => isUnpriced && core.warn(unpricedWarning(job.id)),
@@ -314,7 +314,7 @@ type Failure = Omit<FailedCreate, 'id' | 'owner'>;
 
 function recordFailure(create: RecordedCreate, failure: Failure): Promise<void> {
   const { id, owner } = create;
-  return recordIn(create, (tx) => failCreate(tx, { id, owner, ...failure }));
+  return updateEntry(create, (tx) => failCreate(tx, { id, owner, ...failure }));
 }
 
 async function recordFailures(

@@ -11,7 +11,7 @@ import type { ClientLedger } from '../transport/call.js';
 import { type CreateRun, endRun, type ResumedJob, type UnfinishedCreate } from '../transport/create-run.js';
 import { shortenKey } from '../transport/idempotency.js';
 import { inCompletionOrder } from '../waiting/job-iterables.js';
-import { ledgerCreate, type RecordedCreate, recordIn } from './create-layer.js';
+import { ledgerCreate, type RecordedCreate, updateEntry } from './create-layer.js';
 import type { Ledger } from './ledger.js';
 import type { Rule } from './steps.js';
 
@@ -75,7 +75,7 @@ export async function* resumeCreates(
       if (isOver) failed.push({ create, isUnknown });
       throw withKey(error, entry.key);
     });
-  const record = (create: RecordedCreate, rule: Rule<void>) => ledger.awaitBriefly(recordIn(create, rule), signal);
+  const record = (create: RecordedCreate, rule: Rule<void>) => ledger.awaitBriefly(updateEntry(create, rule), signal);
   try {
     for await (const { create, ...job } of inCompletionOrder(claimed, resumed, signal, 'could not be resumed')) {
       yield job;

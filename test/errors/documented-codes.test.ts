@@ -71,7 +71,7 @@ it('docs/errors.md lists every error class, webhook reason, and recovery', () =>
   expect(classes.length).toBeGreaterThan(20);
   const names = [
     ...classes.map(([name]) => name),
-    ...membersOf('src/errors/webhook-error.ts', 'WebhookRefusal'),
+    ...membersOf('src/errors/webhook-error.ts', 'WebhookErrorReason'),
     ...membersOf('src/errors/codes.ts', 'Recovery'),
   ];
   expect(names.filter((name) => !PAGE.includes(`\`${name}\``))).toEqual([]);

@@ -41,8 +41,8 @@ describe('a wait whose request ended without cleanup', () => {
     await clock.advance(1);
     expect(scheduler.next(other)).toBe('poll');
     scheduler.pollSucceeded(other, done('a'));
-    expect(scheduler.next(other)).toMatchObject({ isRead: true, job: { status: 'completed' } });
-    expect(scheduler.next(lost)).toMatchObject({ isRead: true, job: { status: 'completed' } });
+    expect(scheduler.next(other)).toMatchObject({ isPolled: true, job: { status: 'completed' } });
+    expect(scheduler.next(lost)).toMatchObject({ isPolled: true, job: { status: 'completed' } });
   });
 });
 
