@@ -9,7 +9,7 @@ import { virtualClock } from '../waiting/virtual-clock.js';
 
 const REGISTRY = Symbol.for('gen-client.accounts');
 const registry = () =>
-  Reflect.get(globalThis, REGISTRY) as { accounts: Map<string, unknown>; held: Map<string, WeakRef<object>> };
+  Reflect.get(globalThis, REGISTRY) as { accounts: Map<string, unknown>; evicted: Map<string, WeakRef<object>> };
 const openMany = (host: string) => {
   for (let tenant = 0; tenant < 1_600; tenant++) accountFor(`https://${host}.example`, `key-${tenant}`);
 };
@@ -82,7 +82,7 @@ describe('an account', () => {
     expect([Math.min(...sizes), Math.max(...sizes)]).toEqual([500, 1_000]);
     expect([...registry().accounts.values()]).toContain(frequent);
     const before = accountFor('https://crowd.example', 'key-0');
-    expect([...registry().held.values()].map((ref) => ref.deref())).not.toContain(before);
+    expect([...registry().evicted.values()].map((ref) => ref.deref())).not.toContain(before);
   });
 
   it('is retained while one of its clients exists, however many others are created', async () => {
@@ -105,14 +105,14 @@ describe('an account', () => {
 
   it('is evicted once no client uses it', () => {
     openMany('known');
-    const known = registry().held.size;
+    const known = registry().evicted.size;
     const Collected = class {
       deref() {}
     };
     vi.stubGlobal('WeakRef', Collected);
     openMany('collected');
     vi.unstubAllGlobals();
-    expect(registry().held.size).toBeLessThanOrEqual(known + 500);
+    expect(registry().evicted.size).toBeLessThanOrEqual(known + 500);
   });
 
   it("has one stable name in a store, which doesn't reveal the key", () => {
