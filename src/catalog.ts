@@ -132,6 +132,12 @@ export function ratiosOf({ aspectRatios, exampleRatios = [] }: ModelCapabilities
   return aspectRatios ?? exampleRatios;
 }
 
+/** Returns the same alias for all aliases of a model. */
+export function canonicalAlias(alias: string): string {
+  const { sameAs = alias } = modelCapabilities(alias) ?? {};
+  return sameAs < alias ? sameAs : alias;
+}
+
 /**
  * Returns the capabilities of a model by its alias, or undefined if the alias is unknown.
  *

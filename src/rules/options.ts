@@ -149,8 +149,12 @@ export const requiredObject = (what: string, fits: (value: unknown) => boolean) 
 
 export const must = (what: string, fits: (value: unknown) => boolean) => optional(required(what, fits));
 
+export const MILLISECONDS = 'a number of milliseconds above 0';
+
 /** Milliseconds above 0, or `Infinity` for no limit. */
-export const milliseconds = must('a number of milliseconds above 0', (value) => typeof value === 'number' && value > 0);
+export const milliseconds = must(MILLISECONDS, (value) => typeof value === 'number' && value > 0);
+
+export const finiteMilliseconds = must(MILLISECONDS, (value) => Number.isFinite(value) && Number(value) > 0);
 
 export const timeoutOrFalse = must(
   'a number of milliseconds above 0, or false for no limit',

@@ -1,6 +1,6 @@
 // The rules of polling: order, intervals, expected durations, and progress.
 
-import { modelCapabilities } from '../catalog.js';
+import { canonicalAlias, modelCapabilities } from '../catalog.js';
 import type { PricedCall } from '../schemas/budget.js';
 import type { Job, JobCall } from '../schemas/job.js';
 import { backoff } from './backoff.js';
@@ -132,7 +132,7 @@ const TRIMMED = 0.2;
 
 /** Returns the duration class: jobs with the same model, duration, and resolution take about as long. */
 export function durationClassOf({ call, model, duration, resolution }: PricedCall): string {
-  const alias = model && [model, modelCapabilities(model)?.sameAs ?? model].sort()[0];
+  const alias = model && canonicalAlias(model);
   return JSON.stringify([call, alias ?? null, duration ?? null, resolution ?? null]);
 }
 

@@ -1,4 +1,4 @@
-import { DEFAULT_VIDEO_MODEL, modelCapabilities } from '../catalog.js';
+import { canonicalAlias, DEFAULT_VIDEO_MODEL } from '../catalog.js';
 import type { PricedCall } from '../schemas/budget.js';
 import { type Fields, isFields } from '../schemas/envelope.js';
 import type { JobCall } from '../schemas/job.js';
@@ -51,7 +51,6 @@ export function usdOf(tokens: number): number {
  * the same as specifying the default.
  */
 export function priceClassOf({ call, model, duration, resolution, audio }: PricedCall): string {
-  const named = model ?? (call === 'videos' ? DEFAULT_VIDEO_MODEL : '');
-  const alias = [named, modelCapabilities(named)?.sameAs ?? named].sort()[0];
+  const alias = canonicalAlias(model ?? (call === 'videos' ? DEFAULT_VIDEO_MODEL : ''));
   return JSON.stringify([call, alias, duration ?? null, resolution ?? null, audio ?? null]);
 }

@@ -1,6 +1,6 @@
 import { noEarlier } from '../rules/backoff.js';
 import { RATE_LIMIT_NAMES, RATES, type Rate, type RateLimitName } from '../rules/limits.js';
-import { must, optional, optionsOf, refined, required } from '../rules/options.js';
+import { finiteMilliseconds, MILLISECONDS, optional, optionsOf, refined, required } from '../rules/options.js';
 import { type Clock, type Random, steady } from '../runtime/clock.js';
 import { type DetachedRun, RateLimit, type RateLimitedCall, type Release } from './rate-limit.js';
 import { memoryBackend, type RateLimitBackend, type SharedLimits } from './rate-limit-backend.js';
@@ -21,15 +21,10 @@ const LIMIT = required(
   'a whole number of at least 1, or Infinity',
   (value) => value === Number.POSITIVE_INFINITY || (typeof value === 'number' && Number.isInteger(value) && value >= 1),
 );
-const WINDOW_FORM = 'a number of milliseconds above 0';
-const WINDOW_MS = must(
-  WINDOW_FORM,
-  (value) => typeof value === 'number' && value > 0 && value < Number.POSITIVE_INFINITY,
-);
 const RATE = refined(
-  optionsOf({ limit: LIMIT, windowMs: WINDOW_MS }, 'an object { limit, windowMs }'),
+  optionsOf({ limit: LIMIT, windowMs: finiteMilliseconds }, 'an object { limit, windowMs }'),
   ({ limit, windowMs }) => windowMs !== undefined || limit === Number.POSITIVE_INFINITY,
-  { option: 'windowMs', what: WINDOW_FORM },
+  { option: 'windowMs', what: MILLISECONDS },
 );
 
 export const LIMITS = optional(

@@ -101,7 +101,7 @@ export class JobLog {
   }
 
   /** Handles a job from a create or a poll. Returns its end if it must be recorded. */
-  addJob({ job, ...cost }: JobSnapshot, to: JobListeners, origin?: JobOrigin): EndedJob | undefined {
+  reportJob({ job, ...cost }: JobSnapshot, to: JobListeners, origin?: JobOrigin): EndedJob | undefined {
     // Most polls return a running job, which is nothing new.
     if (!origin && !isFinal(job)) return undefined;
     const logged = this.#open(job.id);
@@ -123,7 +123,7 @@ export class JobLog {
   }
 
   /** Handles a webhook about the end of a job, which contains only its status. */
-  addAnnounced({ id, status }: Job, to: JobListeners): EndedJob | undefined {
+  reportAnnounced({ id, status }: Job, to: JobListeners): EndedJob | undefined {
     const job = { id, status };
     if (!isFinal(job)) return undefined;
     const logged = this.#open(id);

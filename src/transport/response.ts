@@ -62,17 +62,7 @@ async function readJson<T>(call: Call<T>, request: JsonRequest<T>, attempt: Atte
   if (isRejectionBody(value)) throw apiErrorOf(attempt, { response, text });
   try {
     if (!isComplete) throw responseTooLarge(call, response);
-    return {
-      text,
-      decoded: {
-        data: request.decode(value, {
-          method: call.method,
-          url: call.url,
-          idempotencyKey: call.idempotencyKey,
-          attempts: call.attemptNumber,
-        }),
-      },
-    };
+    return { text, decoded: { data: request.decode(value, detailsOf(call)) } };
   } catch (failure) {
     if (hasError(value)) throw apiErrorOf(attempt, { response, text });
     // Don't throw yet, because the caller may want the response itself, and a retry would return the same one.

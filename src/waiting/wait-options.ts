@@ -28,10 +28,7 @@ export interface WaitOptions {
 export const WAIT_CHECKS = {
   signal: option.abortSignal,
   timeoutMs: option.timeoutOrFalse,
-  pollIntervalMs: option.must(
-    'a number of milliseconds above 0',
-    (value) => typeof value === 'number' && value > 0 && value < Number.POSITIVE_INFINITY,
-  ),
+  pollIntervalMs: option.finiteMilliseconds,
   onUpdate: option.callback,
   throwOnFailure: option.flag,
 };

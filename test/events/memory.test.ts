@@ -87,7 +87,7 @@ describe("a process's memory of jobs", () => {
       trace: undefined,
     } as const;
     for (let count = 0; count < 10_000; count++) {
-      log.addJob({ job: { id: `job_later_${count}`, status: 'processing' } }, listeners, origin);
+      log.reportJob({ job: { id: `job_later_${count}`, status: 'processing' } }, listeners, origin);
     }
     expect(one.memory().jobs.size).toBe(10_000);
     expect(ended).toHaveLength(200);

@@ -59,13 +59,13 @@ export function createJobReporter(core: ReporterCore): JobReporter {
       if (isFinal(snapshot.job)) account?.learned.durations.ended(snapshot.job.id);
       if (records.length === 0 && !isWatched(core, snapshot.job.id, account)) return;
       const origin = call && { call, idempotencyKey, label, records, trace: trace?.job };
-      const ended = logOf(account)?.addJob(snapshot, listeners(core), origin);
+      const ended = logOf(account)?.reportJob(snapshot, listeners(core), origin);
       if (ended) await settledOrAborted(reportEnd(core, ended, snapshot.job.id), signal);
     },
     reportAnnounced(job, isVerified) {
       if (isFinal(job)) credentials.account()?.learned.durations.ended(job.id);
       if (!isWatched(core, job.id)) return;
-      const ended = logOf(credentials.account())?.addAnnounced(job, listeners(core));
+      const ended = logOf(credentials.account())?.reportAnnounced(job, listeners(core));
       if (ended && isVerified) void reportEnd(core, ended, job.id);
       else ended?.report(false);
     },

@@ -3,7 +3,7 @@ import { isRateLimited } from '../../rules/failure-kind.js';
 import { abortable } from '../../runtime/deadline.js';
 import type { RateLimitWait, Release } from '../../store/rate-limit.js';
 import type { RateLimits } from '../../store/rate-limits.js';
-import { type Call, detachedCall, type Layer, type Slot } from '../call.js';
+import { type Call, detachedCall, detailsOf, type Layer, type Slot } from '../call.js';
 import { digestOfKey } from '../idempotency.js';
 import { loadLogin } from './attempt.js';
 
@@ -88,7 +88,7 @@ function pauseLimit(limits: RateLimits, { core, limit }: Call<unknown>, error: u
 
 /** Acquires a free slot, or throws a RateLimitError with the time until the next one. */
 async function acquireFreeSlot(limits: RateLimits, call: Call<unknown>): Promise<Release> {
-  const { core, limit = '', method, url, idempotencyKey, attemptNumber, signal, options } = call;
+  const { core, limit = '', idempotencyKey, attemptNumber, signal, options } = call;
   const detached = detachedCall(options);
   const run =
     detached && idempotencyKey !== undefined
@@ -104,9 +104,7 @@ async function acquireFreeSlot(limits: RateLimits, call: Call<unknown>): Promise
     status: 429,
     code: 'rate_limited',
     recovery: 'wait_and_retry',
-    method,
-    url,
-    idempotencyKey,
+    ...detailsOf(call),
     attempts: Math.max(0, attemptNumber - 1),
     retryAfterMs: taken,
   });
