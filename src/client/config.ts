@@ -31,9 +31,9 @@ export function readConfig(options: ClientOptions & { readonly [CLOCK]?: Clock }
     knownBaseUrl,
     apiKey:
       typeof apiKey === 'function' ? apiKey : cacheFirst(() => givenKey ?? fromEnvironment('GEN_API_KEY', checkApiKey)),
-    hasKeyFunction: typeof apiKey === 'function',
+    rotates: typeof apiKey === 'function',
     account: options.account,
-    accountNeedsKey: typeof apiKey === 'function' && options.account === undefined,
+    needsLogin: typeof apiKey === 'function' && options.account === undefined,
     webhookSecrets: cacheFirst(() => givenSecrets ?? fromEnvironment('GEN_WEBHOOK_SECRET', (value) => [value]) ?? []),
     timeoutMs: options.timeoutMs ?? DEFAULT_TIMEOUT_MS,
     maxRetries: options.maxRetries ?? 3,

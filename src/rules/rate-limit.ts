@@ -98,10 +98,11 @@ export function coolDownMsOf({ windowMs }: Rate): number {
 export const RENEW_MS = 5_000;
 /** A request without a response may still reach the service within this time. */
 const LATE_ARRIVAL_MS = 5_000;
-/**
- * How much later than estimated a detached run retries, per window. Its position is retained for `retainMs` after that.
- */
-const DETACHED_DELAY = { share: 0.03, ms: 200, retainMs: 30_000 } as const;
+/** How much later than estimated a detached run retries: this share of each window, plus milliseconds per window. */
+const DETACHED_SHARE = 0.03;
+const DETACHED_DELAY_MS = 200;
+/** How long a detached run's position is retained after that. */
+const DETACHED_RETAIN_MS = 30_000;
 /** Poll interval for calls in flight during a slow start. */
 const SLOW_START_POLL_MS = 1_000;
 /** A slow start ends this long after the last pause, or after a round of the maximum size. */
@@ -131,8 +132,7 @@ export function updateSlots(state: RateLimitState, turn: RateLimitTurn, limit: R
   const isMoved = waiting.length > 0;
   const left = isMoved || isServed ? others : ahead;
   const waitMs = waitOf(state, { limit, nowMs, ahead: left, isDetached });
-  const [minUntilMs, extraMs] =
-    turn.positionMs === 'untilRetry' ? [waitMs, DETACHED_DELAY.retainMs] : [0, turn.positionMs];
+  const [minUntilMs, extraMs] = turn.positionMs === 'untilRetry' ? [waitMs, DETACHED_RETAIN_MS] : [0, turn.positionMs];
   // A limit without a number has no queue: only a pause or a slow start delays its calls.
   const stays = !isServed && limit.limit < Number.POSITIVE_INFINITY;
   const isQueued = enqueue(state, turn, { position, isMoved, stays, sureMs: nowMs + minUntilMs, spareMs: extraMs });
@@ -326,7 +326,7 @@ function waitOf(state: RateLimitState, { limit, nowMs, ahead, isDetached }: Wait
   // Clients with a higher limit may use more slots than this one has.
   const excess = Math.max(0, used - limit.limit);
   const windows = Math.floor((short - excess) / limit.limit);
-  const lateMs = isDetached ? (windows + 1) * (limit.windowMs * DETACHED_DELAY.share + DETACHED_DELAY.ms) : 0;
+  const lateMs = isDetached ? (windows + 1) * (limit.windowMs * DETACHED_SHARE + DETACHED_DELAY_MS) : 0;
   const at = firstCooling(state, limit, nowMs) + excess + ((short - excess) % limit.limit);
   const slotMs = (state.ended[at] ?? nowMs) - nowMs + (windows + 1) * coolDownMs + lateMs;
   return Math.max(pauseMs, slotMs);

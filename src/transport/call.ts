@@ -66,7 +66,7 @@ export interface JobReporter {
   trackCreate(create: Promise<unknown>): void;
   reportJob(call: Call<unknown>, snapshot: JobSnapshot): Promise<void>;
   /** Reports a webhook about the end of a job. Only a verified one is recorded in the ledger. */
-  reportAnnounced(job: Job, isVerified: boolean): void;
+  announce(job: Job, isVerified: boolean): void;
   /** Reports that the caller has stored a job's file. */
   reportStored(jobId: string): Promise<void>;
   /** Records that the program has the outcome of a job that didn't complete. */

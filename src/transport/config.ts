@@ -15,11 +15,11 @@ export interface Config {
   /** Returns the API key, or undefined if none is set. */
   readonly apiKey: () => string | undefined | Promise<string>;
   /** If true, the API key is a function, which is called before each attempt. */
-  readonly hasKeyFunction: boolean;
+  readonly rotates: boolean;
   /** Name of the account. @default each base URL and API key is an account */
   readonly account: string | undefined;
   /** If true, the account is unknown until the key function returns, because each key is an account. */
-  readonly accountNeedsKey: boolean;
+  readonly needsLogin: boolean;
   readonly webhookSecrets: () => readonly string[];
   readonly timeoutMs: number;
   readonly maxRetries: number;

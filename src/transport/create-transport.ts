@@ -25,16 +25,10 @@ export function createTransport(config: Config): ClientTransport {
   const core = createCore(config);
   const identity = (response: Response) => response;
   return {
-    jobs: core.jobs,
-    warn: core.warn,
-    limits: core.limits,
-    limitsOf: core.limitsOf,
-    account: core.account,
+    ...core,
     random: config.random,
-    clock: core.clock,
     timeoutMs: config.timeoutMs,
     baseUrl: config.baseUrl,
-    ledger: core.ledger,
     waits: () => ifSubscribed(core.channels()?.wait),
     send: (request, options) => requestPromise(startCall(core, { type: 'json', request }, options)),
     open: (request, options) => {
@@ -73,8 +67,7 @@ function createCore(config: Config): Core {
     jobs: createJobReporter(base),
     limits: credentials.limits,
     limitsOf: credentials.limitsOf,
-    account: async (signal) =>
-      (config.accountNeedsKey ? undefined : credentials.account()) ?? loadAccount(base, signal),
+    account: async (signal) => (config.needsLogin ? undefined : credentials.account()) ?? loadAccount(base, signal),
   };
 }
 

@@ -46,11 +46,11 @@ export function createCredentials(config: Config, warn: (message: string) => voi
     return last;
   };
   const check = (value: unknown, call: KeyUse) => {
-    if (!config.hasKeyFunction && value === undefined) throw seenFromCallerOf(missingKeyError(call), login);
-    return use(config.hasKeyFunction ? checkedKey(value, call) : String(value));
+    if (!config.rotates && value === undefined) throw seenFromCallerOf(missingKeyError(call), login);
+    return use(config.rotates ? checkedKey(value, call) : String(value));
   };
   const login = (call: KeyUse) => {
-    if (last !== undefined && !config.hasKeyFunction) return last;
+    if (last !== undefined && !config.rotates) return last;
     let given: ReturnType<Config['apiKey']>;
     try {
       given = config.apiKey();
@@ -66,7 +66,7 @@ export function createCredentials(config: Config, warn: (message: string) => voi
     );
   };
   const accountOf = () => {
-    if (!config.hasKeyFunction && last === undefined) {
+    if (!config.rotates && last === undefined) {
       const fixed = config.apiKey();
       if (typeof fixed === 'string') use(fixed);
     }

@@ -45,8 +45,7 @@ export function decodeError(rejection: RejectedResponse, call: RejectedCall): AP
   const objects = errorObjectsIn(body);
   const foundCode = findCode(objects);
   // An unknown word that contains the key is an echo of it, not a code.
-  const isCode = foundCode !== undefined && (isDocumented(foundCode) || clean(foundCode) === foundCode);
-  const code = isCode ? foundCode : undefined;
+  const code = foundCode && (isDocumented(foundCode) || clean(foundCode) === foundCode) ? foundCode : undefined;
   const documented = code === undefined ? undefined : rowOf(BY_CODE, code);
   const { status } = rejection;
   const isStorage = call.toService === false;

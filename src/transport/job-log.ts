@@ -123,7 +123,7 @@ export class JobLog {
   }
 
   /** Handles a webhook about the end of a job, which contains only its status. */
-  reportAnnounced({ id, status }: Job, to: JobListeners): EndedJob | undefined {
+  announce({ id, status }: Job, to: JobListeners): EndedJob | undefined {
     const job = { id, status };
     if (!isFinal(job)) return undefined;
     const logged = this.#open(id);

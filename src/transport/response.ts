@@ -76,7 +76,11 @@ async function readStream(attempt: Attempt, response: Response): Promise<Respons
   if (!response.ok) await readBody(attempt, response);
   deadline.pause();
   const createError = (cause: unknown) => connectionError(cause, call, secret);
-  return withGuardedBody(response, { deadline, idleMs: call.timeoutMs, createError });
+  if (response.body !== null) {
+    return withBody(response, guardedBody(response.body, { deadline, idleMs: call.timeoutMs, createError }));
+  }
+  deadline.end();
+  return response;
 }
 
 /** Reads the entire body within the attempt's timeout. Throws the APIError of a rejection. */
@@ -145,17 +149,9 @@ interface StreamOptions {
 }
 
 /**
- * Returns the response with a guarded body: each read may take `idleMs`, an abort ends it immediately, and its listener is
- * removed when the body ends, fails, or is canceled.
+ * Guards a body: each read may take `idleMs`, an abort ends it immediately, and its listener is removed when the body
+ * ends, fails, or is canceled.
  */
-function withGuardedBody(response: Response, options: StreamOptions): Response {
-  if (response.body === null) {
-    options.deadline.end();
-    return response;
-  }
-  return withBody(response, guardedBody(response.body, options));
-}
-
 function guardedBody(
   source: ReadableStream<Uint8Array<ArrayBuffer>>,
   { deadline, idleMs, createError }: StreamOptions,

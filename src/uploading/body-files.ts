@@ -9,7 +9,7 @@ import type { CreateUploadParams } from '../schemas/upload.js';
 import { DEFAULT_LIMIT, type DescribedFile } from './file.js';
 import { problemOfSource } from './source.js';
 import { prepareFile, type UploadSteps, uploadFile } from './upload.js';
-import { fingerprintOf, type KnownUpload, type UploadMemory, type UploadUse } from './upload-memory.js';
+import { digestOfSource, type KnownUpload, type UploadMemory, type UploadUse } from './upload-memory.js';
 import type { FileOptions, UploadProgress } from './upload-options.js';
 
 /** Options for a call whose body can contain files. */
@@ -50,7 +50,7 @@ interface ReadyFile {
   readonly source: unknown;
   readonly at: string;
   readonly params: CreateUploadParams;
-  readonly fingerprint: string | undefined;
+  readonly digest: string | undefined;
   readonly file: DescribedFile | undefined;
 }
 
@@ -159,12 +159,12 @@ async function describeAll(
   const describe = async ({ source, at, field }: PlacedFile): Promise<ReadyFile> => {
     const problem = problemOfSource(source);
     if (problem !== undefined) throw new PreflightError(`${at}: ${problem}`, { code: INVALID_PARAMS, param: field });
-    const fingerprint = memory && (await fingerprintOf(source).catch(() => undefined));
-    const known = fingerprint === undefined ? undefined : await memory?.find(source, { fingerprint, signal });
-    if (known) return { source, at, fingerprint, params: known.params, file: undefined };
+    const digest = memory && (await digestOfSource(source).catch(() => undefined));
+    const known = digest === undefined ? undefined : await memory?.find(source, { digest, signal });
+    if (known) return { source, at, digest, params: known.params, file: undefined };
     const fileOptions = { signal, timeoutMs, preflight, purpose, onProgress: onProgress(source) };
     const file = await prepareFile(steps, source, fileOptions).catch(atField(at, field));
-    return { source, at, fingerprint, params: file.params, file };
+    return { source, at, digest, params: file.params, file };
   };
   const described = await Promise.allSettled(unique.map(describe));
   const ready = described.flatMap((it) => (it.status === 'fulfilled' ? it.value : []));
@@ -197,7 +197,7 @@ async function sendAll(
   const call = { signal: controller.signal, timeoutMs, maxRetries, headers };
   let failed: { readonly reason: unknown } | undefined;
   await Promise.all(
-    ready.map(async ({ source, at, fingerprint, params, file }) => {
+    ready.map(async ({ source, at, digest, params, file }) => {
       const upload = async (): Promise<KnownUpload> => {
         // A known upload may have been deleted since `describeAll`.
         const sent = file ?? (await prepareFile(steps, source, { preflight, timeoutMs, signal: controller.signal }));
@@ -205,7 +205,7 @@ async function sendAll(
         return { id, params };
       };
       try {
-        uses.set(source, await memory.use(source, { fingerprint, signal: controller.signal }, upload));
+        uses.set(source, await memory.use(source, { digest, signal: controller.signal }, upload));
       } catch (reason) {
         failed ??= { reason: signal?.aborted ? signal.reason : withField(reason, at) };
         controller.abort(failed.reason);

@@ -25,7 +25,7 @@ export interface KnownUpload {
 
 interface UploadEntry {
   /** Fingerprint of the content at the time of the upload. */
-  readonly fingerprint: string;
+  readonly digest: string;
   known?: KnownUpload;
   /** Resolves when the upload succeeds or fails. Never rejects. */
   uploading: Promise<unknown>;
@@ -35,8 +35,8 @@ interface UploadEntry {
 }
 
 export interface Lookup {
-  /** Fingerprint from {@link fingerprintOf}. If undefined, each call uploads the object. */
-  readonly fingerprint: string | undefined;
+  /** Fingerprint from {@link digestOfSource}. If undefined, each call uploads the object. */
+  readonly digest: string | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -60,18 +60,18 @@ export class UploadMemory {
 
   /** Reuses the upload of an object, or creates one with `upload`. */
   async use(source: unknown, lookup: Lookup, upload: () => Promise<KnownUpload>): Promise<UploadUse> {
-    const { fingerprint = '' } = lookup;
+    const { digest = '' } = lookup;
     const found = await this.#settled(source, lookup);
     // Another call may have started an upload while this one waited.
-    if (found === undefined && this.#waits && this.#entryOf(source, lookup.fingerprint))
+    if (found === undefined && this.#waits && this.#entryOf(source, lookup.digest))
       return this.use(source, lookup, upload);
     if (found?.known) return this.#use(source, found, true);
     let settle = () => {};
     const uploading = new Promise<void>((resolve) => {
       settle = resolve;
     });
-    const entry: UploadEntry = { fingerprint, uploading, users: 0, isUsed: false, isUnused: false };
-    if (lookup.fingerprint !== undefined && isObject(source)) this.#entries.set(source, entry);
+    const entry: UploadEntry = { digest, uploading, users: 0, isUsed: false, isUnused: false };
+    if (lookup.digest !== undefined && isObject(source)) this.#entries.set(source, entry);
     try {
       entry.known = await upload();
       return this.#use(source, entry, false);
@@ -90,15 +90,15 @@ export class UploadMemory {
     if (this.#deleted.size > MAX_DELETED && oldest !== undefined) this.#deleted.delete(oldest);
   }
 
-  #entryOf(source: unknown, fingerprint: string | undefined): UploadEntry | undefined {
+  #entryOf(source: unknown, digest: string | undefined): UploadEntry | undefined {
     const entry = isObject(source) ? this.#entries.get(source) : undefined;
-    return entry?.fingerprint === fingerprint && !this.#deleted.has(entry?.known?.id ?? '') ? entry : undefined;
+    return entry?.digest === digest && !this.#deleted.has(entry?.known?.id ?? '') ? entry : undefined;
   }
 
-  async #settled(source: unknown, { fingerprint, signal }: Lookup): Promise<UploadEntry | undefined> {
-    const entry = this.#entryOf(source, fingerprint);
+  async #settled(source: unknown, { digest, signal }: Lookup): Promise<UploadEntry | undefined> {
+    const entry = this.#entryOf(source, digest);
     if (entry !== undefined && entry.known === undefined && this.#waits) await abortable(entry.uploading, signal);
-    const found = this.#entryOf(source, fingerprint);
+    const found = this.#entryOf(source, digest);
     return found?.known ? found : undefined;
   }
 
@@ -126,12 +126,12 @@ export class UploadMemory {
 }
 
 /**
- * Returns a fingerprint that changes with the content: a digest of bytes, or the size and modification time of a file.
+ * Returns a digest that changes with the content: a digest of bytes, or the size and modification time of a file.
  * Undefined for a function, because each call may return different content.
  */
-export async function fingerprintOf(source: unknown): Promise<string | undefined> {
+export async function digestOfSource(source: unknown): Promise<string | undefined> {
   if (!isObject(source)) return undefined;
-  if (isMemory(source)) return fingerprintOf(new Uint8Array(source));
+  if (isMemory(source)) return digestOfSource(new Uint8Array(source));
   if (ArrayBuffer.isView(source)) {
     const { buffer, byteOffset, byteLength } = source;
     if (buffer instanceof ArrayBuffer) return bytesDigest(new Uint8Array(buffer, byteOffset, byteLength));

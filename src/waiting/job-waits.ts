@@ -17,7 +17,7 @@ import { WAIT_OPTIONS, type WaitOptions } from './wait-options.js';
 export interface JobWaitsPorts {
   readonly config: Pick<
     Config,
-    'clock' | 'store' | 'webhookSecrets' | 'knownBaseUrl' | 'accountNeedsKey' | 'maxRetryAfterMs'
+    'clock' | 'store' | 'webhookSecrets' | 'knownBaseUrl' | 'needsLogin' | 'maxRetryAfterMs'
   >;
   readonly transport: Pick<ClientTransport, 'jobs' | 'warn' | 'waits'>;
   /** Polls the job once. The scheduler retries. */
@@ -90,13 +90,13 @@ export function createJobWaits({ config, transport, pollJob, scheduling: schedul
       if (!notification) return;
       notifications?.publish(event);
       const job = jobIn(event);
-      const known = config.accountNeedsKey ? undefined : scheduling();
+      const known = config.needsLogin ? undefined : scheduling();
       Promise.resolve(known).then(
         (at) => {
           if (deliver(notification) || !job) return;
           const { id, status } = job;
           if (at && notification.isVerified) void learnCharge(context, at, { id, status });
-          else jobs.reportAnnounced({ id, status }, notification.isVerified === true);
+          else jobs.announce({ id, status }, notification.isVerified === true);
         },
         // Without an API key, there are no waits to notify.
         () => {},

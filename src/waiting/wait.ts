@@ -30,7 +30,7 @@ export interface Scheduling {
 
 export interface WaitContext {
   readonly clock: Clock;
-  readonly jobs: Pick<JobReporter, 'reportAnnounced' | 'isWatched'>;
+  readonly jobs: Pick<JobReporter, 'announce' | 'isWatched'>;
   readonly pollJob: (id: string, signal: AbortSignal) => Promise<Job>;
   readonly scheduling: (signal?: AbortSignal) => Promise<Scheduling>;
   /** Listens for jobs that other processes announce. Returns a function that stops. */
@@ -235,7 +235,7 @@ function inCallersContext(
 export async function learnCharge(context: WaitContext, at: Scheduling, { id, status }: Job): Promise<void> {
   const mayPoll = !FAILURES[status] && context.jobs.isWatched(id) && at.scheduler.pollsForCharge;
   const isPolled = mayPoll && (await pollCharge(context, at, id).catch(() => false));
-  if (!isPolled) context.jobs.reportAnnounced({ id, status }, true);
+  if (!isPolled) context.jobs.announce({ id, status }, true);
 }
 
 async function pollCharge(context: WaitContext, { scheduler, limits }: Scheduling, id: string): Promise<boolean> {

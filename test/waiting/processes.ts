@@ -48,7 +48,7 @@ export function bareTransport(
   jobs: Setting['jobs'] = {},
   warn: Setting['warn'] = () => {},
 ): JobWaitsPorts['transport'] {
-  const nothing = { own: () => undefined, acknowledge: async () => {}, reportAnnounced() {}, isWatched: () => false };
+  const nothing = { own: () => undefined, acknowledge: async () => {}, announce() {}, isWatched: () => false };
   const unused = {
     reportJob: async () => {},
     trackCreate() {},
@@ -65,7 +65,7 @@ export const waitConfig = (clock: Clock): JobWaitsPorts['config'] => ({
   store: undefined,
   webhookSecrets: () => [],
   knownBaseUrl: () => undefined,
-  accountNeedsKey: false,
+  needsLogin: false,
   maxRetryAfterMs: 120_000,
 });
 

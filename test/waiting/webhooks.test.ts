@@ -71,7 +71,7 @@ describe('a later poll', () => {
   async function endByEvent(read: (id: string) => Job | Promise<Job>) {
     let fullMs = 60_000;
     const reported: object[] = [];
-    const jobs = { isWatched: () => true, reportAnnounced: (job: object) => void reported.push(job) };
+    const jobs = { isWatched: () => true, announce: (job: object) => void reported.push(job) };
     const started = await notifiedWait(read, { limits: fullFor(() => fullMs), jobs });
     await started.clock.until(started.wait);
     fullMs = 0;
@@ -192,7 +192,7 @@ it('only the signed content of a verified event counts, even if the event is mod
 describe("a job's outcome is reported from its event", () => {
   it('if no wait matches the job, and otherwise from the poll', async () => {
     const reported: object[] = [];
-    const jobs = { reportAnnounced: (job: object) => void reported.push(job) };
+    const jobs = { announce: (job: object) => void reported.push(job) };
     const { jobWaits, clock, wait } = await notifiedWait(done, { jobs });
     await clock.until(wait);
     expect(reported).toEqual([]);
@@ -205,7 +205,7 @@ describe("a job's outcome is reported from its event", () => {
     for (const isWatched of [() => true, () => false]) {
       const reported: object[] = [];
       const clock = { ...virtualClock(), perRequest: true };
-      const jobs = { isWatched, reportAnnounced: (job: object) => void reported.push(job) };
+      const jobs = { isWatched, announce: (job: object) => void reported.push(job) };
       const { jobWaits } = startProcess(done, { ...FULL, jobs }, clock);
       const wait = jobWaits.waitForJob(running('a'));
       jobWaits.notify(await completedWebhook(clock));

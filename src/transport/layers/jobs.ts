@@ -62,10 +62,10 @@ export function createJobReporter(core: ReporterCore): JobReporter {
       const ended = logOf(account)?.reportJob(snapshot, listeners(core), origin);
       if (ended) await settledOrAborted(reportEnd(core, ended, snapshot.job.id), signal);
     },
-    reportAnnounced(job, isVerified) {
+    announce(job, isVerified) {
       if (isFinal(job)) credentials.account()?.learned.durations.ended(job.id);
       if (!isWatched(core, job.id)) return;
-      const ended = logOf(credentials.account())?.reportAnnounced(job, listeners(core));
+      const ended = logOf(credentials.account())?.announce(job, listeners(core));
       if (ended && isVerified) void reportEnd(core, ended, job.id);
       else ended?.report(false);
     },

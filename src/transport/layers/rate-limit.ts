@@ -24,7 +24,7 @@ export function waitsForRateLimit({ limit, core: { config } }: Call<unknown>): b
 export const rateLimitLayer: Layer = async (call, next) => {
   const { core } = call;
   // The account is unknown until the key function returns.
-  const login = core.config.accountNeedsKey ? await loadLogin(call) : undefined;
+  const login = core.config.needsLogin ? await loadLogin(call) : undefined;
   if (login) call.sent.account = login.account;
   const limits = login ? core.limitsOf(login.account) : core.limits();
   if (!limits) return next(call);
@@ -55,7 +55,7 @@ export const rateLimitLayer: Layer = async (call, next) => {
 export async function requireFreeSlot(call: Call<unknown>): Promise<void> {
   const { core, limit, signal } = call;
   if (limit === undefined || core.config.rateLimit === 'off') return;
-  const limits = core.config.accountNeedsKey ? core.limitsOf(await core.account(signal)) : core.limits();
+  const limits = core.config.needsLogin ? core.limitsOf(await core.account(signal)) : core.limits();
   if (limits) (await acquireFreeSlot(limits, call))('unused');
 }
 

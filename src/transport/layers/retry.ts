@@ -63,7 +63,7 @@ export const retryLayer: Layer = async (call, next) => {
 
 /** Waits until the call may be retried. Returns false if it may not. */
 async function waitToRetry<T>(call: Call<T>, progress: RetryProgress, failure: Failure): Promise<boolean> {
-  const { core, signal } = call;
+  const { core } = call;
   const { error, retriesLeft } = failure;
   const retryAfterMs = APIError.isInstance(error) ? error.retryAfterMs : undefined;
   const kind = failureKindOf(error);
@@ -78,9 +78,7 @@ async function waitToRetry<T>(call: Call<T>, progress: RetryProgress, failure: F
   if (retriesLeft <= 0 || !isTransient(error)) return false;
   progress.waits = 0;
   const delayMs = Math.max(retryAfterMs ?? 0, spread(backoff(RETRY, call.failures + 1), core.config.random.next()));
-  core.observer()?.onRetry({ ...requestEvent(call), delayMs, error });
-  await sleep(core.clock, delayMs, signal);
-  return true;
+  return pauseBeforeRetry(call, delayMs, error);
 }
 
 /** Returns true if the service may still be publishing the requested file. */
@@ -90,13 +88,18 @@ function isUnpublished({ kind }: Call<unknown>, error: unknown): boolean {
 
 /** Waits for a file that the service is still publishing. Returns false once the time for that is over. */
 async function waitForFile<T>(call: Call<T>, progress: RetryProgress, error: Error): Promise<boolean> {
-  const { core, kind, signal } = call;
+  const { kind } = call;
   if (kind.type !== 'stream') return false;
   progress.fileLeftMs ??= (await kind.request.publishingMs?.()) ?? 0;
   if (progress.fileLeftMs <= 0) return false;
   progress.fileWaits += 1;
   const delayMs = Math.min(progress.fileLeftMs, backoff(FILE_BACKOFF, progress.fileWaits));
   progress.fileLeftMs -= delayMs;
+  return pauseBeforeRetry(call, delayMs, error);
+}
+
+async function pauseBeforeRetry(call: Call<unknown>, delayMs: number, error: Error): Promise<true> {
+  const { core, signal } = call;
   core.observer()?.onRetry({ ...requestEvent(call), delayMs, error });
   await sleep(core.clock, delayMs, signal);
   return true;
