@@ -14,7 +14,7 @@ const SECRET = 'sk-live-never-to-be-seen';
 const INTERNAL = 'https://internal.example/prefix';
 
 /** Returns the client's error for a service error with `code`. */
-async function refusal(code: string, status: number, message = `refused with ${code}`): Promise<unknown> {
+async function serviceError(code: string, status: number, message = `rejected with ${code}`): Promise<unknown> {
   const fetch = async () =>
     new Response(JSON.stringify({ success: false, error: { code, message } }), {
       status,
@@ -36,17 +36,19 @@ describe('every documented rejection', () => {
   test.each(requestErrors.map(({ code, status }) => [code, status, responses[status] ?? status] as const))(
     '%s (%i) becomes %i',
     async (code, status, expected) => {
-      const { status: answered, message, ...response } = toHttp(await refusal(code, status));
+      const { status: responseStatus, message, ...response } = toHttp(await serviceError(code, status));
       const own = { 401: 'app', 402: 'app', 403: 'app', 429: 'service', 500: 'service', 503: 'service' };
       expect(response.fault).toBe(Reflect.get(own, status) ?? 'caller');
-      expect(answered).toBe(expected);
+      expect(responseStatus).toBe(expected);
       expect(response.code).toBe(status === 401 || status === 403 ? 'service_error' : code);
       expect(message).not.toBe('');
     },
   );
 
   it("includes the service's text about the input, but nothing meant for the developer", async () => {
-    expect(toHttp(await refusal('prompt_too_long', 400, 'Shorten the prompt.')).message).toBe('Shorten the prompt.');
+    expect(toHttp(await serviceError('prompt_too_long', 400, 'Shorten the prompt.')).message).toBe(
+      'Shorten the prompt.',
+    );
     const message = `GET ${INTERNAL}/v1/x with ${SECRET} failed`;
     for (const [code, status] of [
       ['model_not_found', 400],
@@ -55,7 +57,7 @@ describe('every documented rejection', () => {
       ['insufficient_balance', 402],
       ['internal_error', 500],
     ] as const) {
-      const actual = JSON.stringify(toHttp(await refusal(code, status, message)));
+      const actual = JSON.stringify(toHttp(await serviceError(code, status, message)));
       expect(actual).not.toMatch(/internal\.example|sk-live/);
     }
     // Without an envelope, this package's own message would include the URL.
@@ -97,7 +99,7 @@ test.each<[string, unknown, response: string]>([
   ['bad input', new PreflightError('No such length.', { code: 'x', param: 'duration' }), '400 x caller'],
   ['a broken connection', broken, '502 service_error service'],
   ['an invalid response', new gen.ResponseError(`GET ${INTERNAL} failed`), '502 service_error service'],
-  ["a call's timeout", new gen.TimeoutError(`POST ${INTERNAL} gave nothing`), '504 timeout service'],
+  ["a call's timeout", new gen.TimeoutError(`POST ${INTERNAL} timed out`), '504 timeout service'],
   ["a wait's timeout", new gen.WaitTimeoutError('late', WAIT), '504 timeout service'],
   ['a budget', Object.assign(new gen.GenError('No.'), { code: 'budget_exceeded' }), '402 budget_exceeded caller'],
   [

@@ -1,20 +1,23 @@
 // Creates aborted in a pause between two attempts. The result depends on what was sent.
 import { type ClientOptions, createBudget, GenClient } from 'gen-client';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { openService, VIDEO } from '../budget/service.js';
+import { fakeTimers } from '../support/fake-timers.js';
 import { persistentStore } from '../support/persistent-store.js';
 import { BASE_URL, freshKey, json } from './support.js';
 
-const full = (seconds: number) => () =>
+const rateLimited = (seconds: number) => () =>
   json({ error: { code: 'rate_limited' } }, { status: 429, headers: { 'retry-after': `${seconds}` } } as never);
 const refusedConnection = () => {
   throw Object.assign(new TypeError('fetch failed'), {
     cause: Object.assign(new Error(), { code: 'ECONNREFUSED', syscall: 'connect' }),
   });
 };
-const lostAnswer = () => {
+const lostResponse = () => {
   throw new TypeError('terminated');
 };
+
+fakeTimers();
 
 /** Creates a client with a budget and a store. The service starts with these responses. */
 function spender(first: readonly (() => Response)[], options: ClientOptions = {}) {
@@ -32,7 +35,7 @@ function spender(first: readonly (() => Response)[], options: ClientOptions = {}
 }
 
 /** Aborts in the first pause or later, then resumes from the store. */
-async function leaveAndResume({ client, budget }: ReturnType<typeof spender>, afterMs = 100) {
+async function abortAndResume({ client, budget }: ReturnType<typeof spender>, afterMs = 100) {
   const abort = new AbortController();
   const reason = new Error('the user left');
   const created = client.videos.create(VIDEO, { signal: abort.signal, idempotencyKey: 'order-1' });
@@ -51,24 +54,21 @@ async function leaveAndResume({ client, budget }: ReturnType<typeof spender>, af
 }
 
 describe('a create whose caller aborts in a pause', () => {
-  beforeEach(() => void vi.useFakeTimers());
-  afterEach(() => void vi.useRealTimers());
-
   it.each([
-    ['after a 429 with a rate limit', full(30), 'wait'],
-    ["after a 429 with rateLimit: 'off'", full(30), 'off'],
+    ['after a 429 with a rate limit', rateLimited(30), 'wait'],
+    ["after a 429 with rateLimit: 'off'", rateLimited(30), 'off'],
     ['after a refused connection', refusedConnection, 'wait'],
   ] as const)('%s created no job: nothing is reserved or resumed', async (_, response, rateLimit) => {
     const on = spender([response, response], { rateLimit });
-    const { usage, resumed } = await leaveAndResume(on);
+    const { usage, resumed } = await abortAndResume(on);
     expect(usage).toMatchObject({ spentTokens: 0, reservedTokens: 0, unresolved: [] });
     expect(resumed).toEqual([]);
     expect(on.service.jobs.size).toBe(0);
   });
 
   it('after a lost response may have created one: its tokens stay reserved, and resume uses its key', async () => {
-    const on = spender([lostAnswer, full(30)]);
-    const { usage, resumed } = await leaveAndResume(on, 1_000);
+    const on = spender([lostResponse, rateLimited(30)]);
+    const { usage, resumed } = await abortAndResume(on, 1_000);
     expect(usage).toMatchObject({ spentTokens: 0, reservedTokens: 12, unresolved: ['order-1'] });
     expect(resumed).toEqual(['job_1']);
     expect(new Set(on.posts)).toEqual(new Set(['order-1']));
@@ -76,17 +76,14 @@ describe('a create whose caller aborts in a pause', () => {
 });
 
 describe('a run aborted in the pause before its second job', () => {
-  beforeEach(() => void vi.useFakeTimers());
-  afterEach(() => void vi.useRealTimers());
-
   it("can be resumed: `resume` creates the second job with the run's key", async () => {
     const service = openService({ polledFields: () => ({ providerOutputUrl: `${BASE_URL}/output` }) });
     const failed = { id: 'job_1', status: 'failed', errorCode: 'generation_timeout' };
-    const full429 = full(30);
-    let isFull = true;
+    const limit = rateLimited(30);
+    let isLimited = true;
     const fetch = async (url: string, init: RequestInit) => {
       if (init.method === 'GET' && url.endsWith('job_1')) return json({ success: true, data: { job: failed } });
-      return init.method === 'POST' && service.jobs.size === 1 && isFull ? full429() : service.fetch(url, init);
+      return init.method === 'POST' && service.jobs.size === 1 && isLimited ? limit() : service.fetch(url, init);
     };
     const client = new GenClient({ apiKey: freshKey(), baseUrl: BASE_URL, store: persistentStore(), fetch });
     const abort = new AbortController();
@@ -97,7 +94,7 @@ describe('a run aborted in the pause before its second job', () => {
     abort.abort(reason);
     await left;
     expect(service.jobs.size).toBe(1);
-    isFull = false;
+    isLimited = false;
     const jobs: string[] = [];
     const resumed = (async () => {
       for await (const { job } of client.resume()) jobs.push(job.id);
@@ -109,11 +106,8 @@ describe('a run aborted in the pause before its second job', () => {
 });
 
 describe('creates queued in a budget behind one that waits for a 429', () => {
-  beforeEach(() => void vi.useFakeTimers());
-  afterEach(() => void vi.useRealTimers());
-
   it('wait as long as it does, and are then sent', async () => {
-    const { client, service } = spender([full(90)], { store: undefined });
+    const { client, service } = spender([rateLimited(90)], { store: undefined });
     const made = Promise.all([1, 2, 3].map(() => client.videos.create(VIDEO)));
     await vi.advanceTimersByTimeAsync(120_000);
     await made;

@@ -33,9 +33,9 @@ setFlagsFromString('--expose-gc');
 const collect: () => void = runInNewContext('gc');
 
 const service = fork(fileURLToPath(new URL('campaign-service.ts', import.meta.url)), [values.seed]);
-const actual = <T>(): Promise<T> =>
+const nextMessage = <T>(): Promise<T> =>
   new Promise((resolve) => service.once('message', (message) => resolve(message as T)));
-const { doors } = await actual<{ doors: { url: string; apiKey: string }[] }>();
+const { doors } = await nextMessage<{ doors: { url: string; apiKey: string }[] }>();
 
 const { signal } = new AbortController();
 const makers = doors.flatMap(({ url, apiKey }) => {
@@ -100,7 +100,12 @@ const heapLate = await run(creates);
 const seconds = (performance.now() - startMs) / 1_000;
 const timers = process.getActiveResourcesInfo().filter((resource) => resource === 'Timeout').length;
 service.send('figures');
-const figures = await actual<{ jobs: number; charged: number; reserved: number; rawFaults: Record<string, number> }>();
+const figures = await nextMessage<{
+  jobs: number;
+  charged: number;
+  reserved: number;
+  rawFaults: Record<string, number>;
+}>();
 service.disconnect();
 
 const report = {

@@ -3,9 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { createBudget } from '../../src/index.js';
 import { persistentStore } from '../support/persistent-store.js';
 import { virtualClock } from '../waiting/virtual-clock.js';
-import { created, json, rejection, stubbed } from './support.js';
+import { created, json, PROMPT, rejection, stubbed } from './support.js';
 
-const PROMPT = { prompt: 'a fox at dawn' };
 const lost = (): never => {
   throw new TypeError('fetch failed', { cause: Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' }) });
 };
@@ -14,9 +13,9 @@ const notConnected = (): never => {
     cause: Object.assign(new Error('connect'), { code: 'ECONNREFUSED', syscall: 'connect' }),
   });
 };
-const refusedKey = () => json({ error: { code: 'invalid_api_key' } }, { status: 401 });
+const invalidKey = () => json({ error: { code: 'invalid_api_key' } }, { status: 401 });
 const paused = () => json({ error: { code: 'dispatch_disabled' } }, { status: 503 });
-const full = () => json({ error: { code: 'rate_limited' } }, { status: 429, headers: { 'retry-after': '3600' } });
+const limited = () => json({ error: { code: 'rate_limited' } }, { status: 429, headers: { 'retry-after': '3600' } });
 
 /** Creates a video, and returns the state of the store and the budget. */
 async function create(...steps: readonly (() => Response)[]) {
@@ -33,9 +32,9 @@ async function create(...steps: readonly (() => Response)[]) {
 
 describe('after a lost response, a rejection before the key is checked', () => {
   it.each([
-    ['for its API key', refusedKey],
+    ['for its API key', invalidKey],
     ['because generation is paused', paused],
-    ['for the rate limit', full],
+    ['for the rate limit', limited],
   ])('%s leaves the create lost in the store, and its tokens reserved', async (_, rejection) => {
     const { sent, phases, reservedTokens, unresolved } = await create(lost, rejection);
     expect([sent, phases]).toEqual([2, ['lost']]);
@@ -48,9 +47,9 @@ describe('after a lost response, a rejection before the key is checked', () => {
   });
 
   it.each([
-    ['for its API key', refusedKey],
+    ['for its API key', invalidKey],
     ['because generation is paused', paused],
-    ['for the rate limit', full],
+    ['for the rate limit', limited],
   ])('closes the create if the earlier attempt never connected: %s', async (_, rejection) => {
     const { sent, phases, reservedTokens, unresolved } = await create(notConnected, rejection);
     expect([sent, phases]).toEqual([2, []]);

@@ -82,7 +82,7 @@ test("a key doesn't identify webhook URLs", async () => {
 });
 
 describe('a reused key', () => {
-  const isRefused = async (first: object, second: object) => {
+  const isRejected = async (first: object, second: object) => {
     const { client } = stubbed(() => json(created()), { preflight: false });
     await client.videos.create({ prompt: 'a fox', ...first }, { idempotencyKey: 'k' });
     const again = client.videos.create({ prompt: 'a fox', ...second }, { idempotencyKey: 'k' });
@@ -103,7 +103,7 @@ describe('a reused key', () => {
     ['a key in the body', {}, { idempotency_key: 'k' }, false],
     ['a field whose name ends like the key', { my_idempotency_key: 'a' }, { my_idempotency_key: 'b' }, true],
   ])('for %s: %j and %j, is rejected: %s', async (_, first, second, expected) => {
-    expect(await isRefused(first, second)).toBe(expected);
+    expect(await isRejected(first, second)).toBe(expected);
   });
 
   it('is evicted after a thousand others, so that memory is bounded', async () => {
