@@ -93,7 +93,16 @@ describe('a webhook received by another process', () => {
 
 describe('a store', () => {
   it("that delivers invalid messages doesn't end a wait", async () => {
-    const invalid = ['', 'null', '7', '{', '{"id":7}', '{"id":""}', '{"id":"a","body":1}', '{"id":"a","body":{"a":1}}'];
+    const invalid = [
+      '',
+      'null',
+      '7',
+      '{',
+      '{"id":7}',
+      '{"id":""}',
+      '{"id":"a","body":1}',
+      '{"id":"a","body":{"toString":1}}',
+    ];
     const subscribe = (_: string, listener: (message: string) => void) => {
       for (const message of invalid) listener(message);
       return () => {};
