@@ -34,6 +34,7 @@ export async function settleCreates(sim: SimulatedWorld, life: ProcessLife, disk
 }
 
 function isSpent(failure: unknown): boolean {
+  if (failure instanceof AggregateError) return failure.errors.every(isSpent);
   return failure instanceof BudgetExceededError && failure.reason === 'spent';
 }
 
