@@ -78,8 +78,6 @@ export default defineConfig({
     reporters: ['default', new SkipReporter(), new ClaimReporter()],
     // Many tests wait for a process, a server or an engine: more of them than cores are run side by side.
     maxWorkers: 4,
-    // Concurrent tests wait in real time.
-    maxConcurrency: 30,
     setupFiles: ['test/support/watchdog.ts'],
     expect: { poll: { timeout: PATIENCE_MS } },
     // Ten times what the slowest of them takes, so that they pass on a machine ten times as slow.
