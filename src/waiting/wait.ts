@@ -275,7 +275,7 @@ const JOB_ADVICE: Readonly<Record<string, string>> = {
   change_request: 'Change the prompt, references, or options.',
   wait_and_retry: 'Wait errorData.retry_after seconds and send it again under a new idempotency key.',
   retry_with_new_key: 'Send it again under a new idempotency key.',
-  retry_later: 'Try again later or with another model.',
+  retry_later: 'Send it again later, or with another model, under a new idempotency key.',
 };
 
 /** Returns the final job. Throws its JobError if it didn't complete, unless `throwOnFailure` is false. */

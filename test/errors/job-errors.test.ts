@@ -26,6 +26,9 @@ describe('a failed job', () => {
     expect(error).toBeInstanceOf(JobFailedError);
     expect(error).toMatchObject({ name: 'JobFailedError', code, recovery, data: { retry_after: 5 }, job });
     expect(error.message).toContain(condition.replace(/\.$/, ''));
+    // Under the same key, the service would return the failed job again.
+    const isSentAgain = ['wait_and_retry', 'retry_with_new_key', 'retry_later'].includes(recovery);
+    expect(error.message.includes('under a new idempotency key')).toBe(isSentAgain);
   });
 
   it('matches the fixture', async () => {
