@@ -111,6 +111,10 @@ describe('other commands', () => {
     expect(created.code).toBe(0);
     expect((await cli('character', 'delete', id)).stdout).toBe(`${id}  deleted\n`);
     expect((await cli('character', 'get', id)).code).toBe(2);
+    await cli('character', 'register', 'Mira', 'fox.png');
+    const deleted = JSON.parse((await cli('character', 'delete', 'mira', '--json')).stdout);
+    const response = { character_id: expect.stringMatching(/^char_/), deleted: true };
+    expect(deleted).toEqual({ deleted: 'mira', response });
   });
 
   it('upload prints IDs that other commands accept', async () => {

@@ -114,7 +114,7 @@ function deleteCommand(open: OpenSession): Command {
   withExamples(command, ['character delete <character_id>']);
   return runCommand(command, open, async ({ client, terminal, signal }, [id = '']) => {
     const response = await client().characters.delete(id, { signal });
-    terminal.result({ deleted: id, answer: response }, [`${id}  deleted`]);
+    terminal.result({ deleted: id, response }, [`${id}  deleted`]);
   });
 }
 
