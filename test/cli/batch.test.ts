@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, rmSync } from 'node:fs';
+import { existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { dimensionsFor, renderMedia } from '../../src/sandbox/media/index.js';
 import { batchOn, cliOnSandbox, QUICK } from './cli-on-sandbox.js';
@@ -80,6 +80,17 @@ describe('a batch', () => {
     await batch('--name', 'second', '--force');
     expect(sandbox.jobs).toHaveLength(6);
   });
+
+  it.each(['foxes.jsonl', 'foxes.json', 'foxes.csv', 'foxes.TSV'])(
+    'names its store after %s, without the extension',
+    async (name) => {
+      const separator = name.endsWith('TSV') ? '\t' : ',';
+      const csv = `call${separator}prompt\nimages${separator}a fox\n`;
+      writeFileSync(pathOf(name), /json/.test(name) ? JSON.stringify(IMAGE) : csv);
+      expect((await cli('batch', name, '--out', 'out/', ...QUICK)).code).toBe(0);
+      expect(readdirSync(pathOf('out'))).toContain('foxes.store');
+    },
+  );
 
   it('loses no job and no file on Ctrl-C, and resumes', async () => {
     prompts(...Array.from({ length: 5 }, (_, at) => ({ call: 'images', params: { prompt: `${at} [slow:1s]` } })));

@@ -76,7 +76,7 @@ async function batch(session: Session, path: string, flags: BatchFlags): Promise
   const file = await readPrompts(session, path, flags.name);
   const rows = await readRows(file, rowCheck(session.client));
   const target = targetOf(flags);
-  const storeName = `${file.name.replace(/\.(jsonl?|csv)$/, '')}.store`;
+  const storeName = `${file.name.replace(/\.(jsonl?|[ct]sv)$/i, '')}.store`;
   const store = fileStore(join(target.out, storeName));
   try {
     const client = session.client({ store });
@@ -93,12 +93,17 @@ async function batch(session: Session, path: string, flags: BatchFlags): Promise
     const show = session.terminal.progress('Batch', { isLive: true });
     const startMs = systemClock.now();
     const lineWidth = String(rows.at(-1)?.line).length;
+    const progress = { rows: rows.length, done: 0, failed: 0, tokens: 0 };
     const onResult = (result: RowResult) => {
       results.push(result);
       printRow(session, result, lineWidth);
-      show(batchProgress(results, rows.length, systemClock.now() - startMs));
+      const { status, job } = result;
+      progress.done += 1;
+      progress.failed += status === 'failed' ? 1 : 0;
+      progress.tokens += status === 'pending' ? 0 : (job?.finalTokenCost ?? 0);
+      show(batchProgress(progress, systemClock.now() - startMs));
     };
-    show(batchProgress(results, rows.length, 0));
+    show(batchProgress(progress, 0));
     const { maxTokens } = flags;
     const concurrency = Math.max(1, flags.concurrency);
     const plan = { rows, client, store, records, target, maxTokens, concurrency, wait: waitOptions(session, flags) };
@@ -219,10 +224,15 @@ function reportLines(report: ReturnType<typeof reportOf>): string[] {
   ];
 }
 
-/** Estimates the remaining time from the completed rows. */
-function batchProgress(results: readonly RowResult[], rows: number, elapsedMs: number): Progress {
-  const { failed, tokens } = reportOf(results);
-  const done = results.length;
+interface BatchProgress {
+  readonly rows: number;
+  readonly done: number;
+  readonly failed: number;
+  readonly tokens: number;
+}
+
+/** Estimates the remaining time from the rows that are done. */
+function batchProgress({ rows, done, failed, tokens }: BatchProgress, elapsedMs: number): Progress {
   const text = `${done} of ${rows} done, ${failed} failed, ${counted(tokens, 'token')}`;
   const etaMs = done === 0 ? undefined : (elapsedMs / done) * (rows - done);
   return { text, step: done, share: done / rows, etaMs };
