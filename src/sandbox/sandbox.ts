@@ -10,15 +10,8 @@ import { addKey, credit, MAIN_ACCOUNT, openAccount, tokensFor } from './service/
 import { delivered, finishJob, runEvent } from './service/engine.js';
 import { checkFault, checkOutcome, endOf } from './world/faults-and-outcomes.js';
 import { checkAdvance, checkDispatch, type SandboxOptions, type Settings, settingsOf } from './world/options.js';
-import { freshSeed, secretText } from './world/random.js';
 import { type Account, createState, viewSandboxJob } from './world/state.js';
 import { createWorld, type World } from './world/world.js';
-
-/** Values that survive a reset and that a copy shares. */
-interface Identity {
-  readonly apiKey: string;
-  readonly webhookSecret: string;
-}
 
 /** A sandbox with the internals that its clients need. */
 export interface OpenSandbox {
@@ -35,17 +28,12 @@ export interface OpenSandbox {
 
 /** Throws a GenError for an invalid or unknown option. */
 export function openSandbox(options: SandboxOptions, own: { readonly signsInOwnTime?: boolean } = {}): OpenSandbox {
-  const settings = settingsOf(options, own);
-  const identity = {
-    apiKey: options.apiKey ?? secretText('sk_sandbox'),
-    webhookSecret: options.webhookSecret ?? secretText('whsec'),
-  };
-  const world = createWorld(settings, runEvent);
-  openFirstAccount(world, identity);
-  return assemble(world, identity);
+  const world = createWorld(settingsOf(options, own), runEvent);
+  openFirstAccount(world);
+  return assemble(world);
 }
 
-function assemble(world: World, identity: Identity): OpenSandbox {
+function assemble(world: World): OpenSandbox {
   const { activity, timeline, settings, state } = world;
   const handleService = createHandler(world, createApp(world));
   const handle: Handle = (request, arrival) => control(request) ?? handleService(request, arrival);
@@ -55,7 +43,8 @@ function assemble(world: World, identity: Identity): OpenSandbox {
     if (hasClients) await activity.settle();
   };
   const service: SandboxService = {
-    ...identity,
+    apiKey: settings.apiKey,
+    webhookSecret: settings.webhookSecret,
     baseUrl: settings.baseUrl,
     fetch: createFetch(handle, activity, false),
     handle: (request) => handle(request, { signal: request.signal }),
@@ -73,7 +62,12 @@ function assemble(world: World, identity: Identity): OpenSandbox {
       state.dispatch = dispatch;
     },
     ...accountControls(world),
-    ...jobControls(world),
+    finish(id, outcome = {}) {
+      timeline.catchUp();
+      const job = state.jobs.get(id);
+      if (job === undefined) throw new GenError(`There is no job ${formatValue(id)} in this sandbox.`);
+      finishJob(world, job, { end: endOf(checkOutcome('finish', outcome)), at: timeline.now() });
+    },
     get seed() {
       return state.seed;
     },
@@ -88,8 +82,8 @@ function assemble(world: World, identity: Identity): OpenSandbox {
       return [...state.jobs.values()].map(viewSandboxJob);
     },
     reset() {
-      Object.assign(state, createState(settings.seed ?? freshSeed(), settings.dispatch));
-      openFirstAccount(world, identity);
+      Object.assign(state, createState(settings));
+      openFirstAccount(world);
       timeline.catchUp();
     },
   };
@@ -102,7 +96,7 @@ function assemble(world: World, identity: Identity): OpenSandbox {
     },
     clientFetch: createFetch(handle, activity, true),
     step: () => timeline.step(),
-    fork: () => assemble(copyOf(world), identity),
+    fork: () => assemble(copyOf(world)),
   };
 }
 
@@ -119,9 +113,9 @@ function copyOf(origin: World): World {
   return world;
 }
 
-function openFirstAccount(world: World, { apiKey, webhookSecret }: Identity): void {
-  openAccount(world, MAIN_ACCOUNT, webhookSecret);
-  addKey(world, {}, apiKey);
+function openFirstAccount(world: World): void {
+  openAccount(world, MAIN_ACCOUNT, world.settings.webhookSecret);
+  addKey(world, {}, world.settings.apiKey);
 }
 
 function timeControls(world: World, settled: () => Promise<void>) {
@@ -186,17 +180,6 @@ function accountControls(world: World) {
       world.timeline.catchUp();
       const { freeTokens, reservedTokens, spentTokens, paidTokens, entries } = find(choice);
       return { balanceTokens: freeTokens, reservedTokens, spentTokens, paidTokens, entries: [...entries] };
-    },
-  } satisfies Partial<SandboxService>;
-}
-
-function jobControls(world: World) {
-  return {
-    finish(id, outcome = {}) {
-      world.timeline.catchUp();
-      const job = world.state.jobs.get(id);
-      if (job === undefined) throw new GenError(`There is no job ${formatValue(id)} in this sandbox.`);
-      finishJob(world, job, { end: endOf(checkOutcome('finish', outcome)), at: world.timeline.now() });
     },
   } satisfies Partial<SandboxService>;
 }

@@ -4,6 +4,7 @@ import { DOCUMENTED_LIMITS, RATE_LIMIT_NAMES, type Rate, type RateLimitName } fr
 import { callback, checkOptions, either, must, oneOf, required, secret, text } from '../../rules/options.js';
 import { formatValue } from '../../schemas/format-value.js';
 import { IMAGE_TOKENS, VIDEO_TOKENS_PER_SECOND } from './assumptions.js';
+import { secretText } from './random.js';
 
 /** Milliseconds, or a range from which the seed picks. */
 export type JobDuration = number | readonly [min: number, max: number];
@@ -151,13 +152,14 @@ export function settingsOf(options: SandboxOptions, { signsInOwnTime = false } =
   checkOptions('createSandbox', sandboxSchema, options);
   const { clock, speed = 1, balanceTokens = 1000, dispatch = 'enabled', limits = 'documented', review } = options;
   const { jobDurationMs = DEFAULT_DURATION_MS, baseUrl = 'https://sandbox.invalid', startTime, seed, prices } = options;
+  const { apiKey = secretText('sk_sandbox'), webhookSecret = secretText('whsec') } = options;
   // Look up the global fetch on each call, so that a test can replace it.
   const { webhookFetch = ((input, init) => globalThis.fetch(input, init)) satisfies typeof fetch } = options;
   const named = limits === 'off' ? {} : limits;
   const allowed: { readonly [Name in RateLimitName]?: Rate | undefined } =
     named === 'documented' ? DOCUMENTED_LIMITS : named;
   return {
-    ...{ speed, balanceTokens, dispatch, webhookFetch, startTime, seed, prices, signsInOwnTime },
+    ...{ apiKey, webhookSecret, speed, balanceTokens, dispatch, webhookFetch, startTime, seed, prices, signsInOwnTime },
     isManual: clock === 'manual',
     /** If true, waits of the sandbox's own clients are skipped. */
     skipsWaits: clock !== 'manual' && options.speed === undefined,

@@ -1,6 +1,8 @@
 import type { Job, JobStatus } from '../../schemas/job.js';
 import { LOGGED_ITEMS, type Scope } from './assumptions.js';
 import type { ArmedFault, Outcome, PlannedEnd } from './faults-and-outcomes.js';
+import type { Settings } from './options.js';
+import { freshSeed } from './random.js';
 
 // The sandbox's entire state. It is plain data, so that a fork can clone it.
 
@@ -96,7 +98,7 @@ export interface DueEvent {
 
 export type State = ReturnType<typeof createState>;
 
-export function createState(seed: number, dispatch: 'enabled' | 'disabled') {
+export function createState({ seed = freshSeed(), dispatch }: Pick<Settings, 'seed' | 'dispatch'>) {
   return {
     seed,
     random: seed | 0,

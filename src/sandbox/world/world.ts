@@ -1,5 +1,5 @@
 import type { Settings } from './options.js';
-import { createRandom, freshSeed, type RandomSource, secretText } from './random.js';
+import { createRandom, type RandomSource, secretText } from './random.js';
 import { createState, type DueEvent, type State, type StoredJob } from './state.js';
 import { Activity, Timeline } from './timeline.js';
 
@@ -25,7 +25,7 @@ export interface World {
 
 /** Creates an empty world, or an independent copy of `origin`. `run` is called when an event is due. */
 export function createWorld(settings: Settings, run: (world: World, event: DueEvent) => void, origin?: World): World {
-  const state = origin ? structuredClone(origin.state) : createState(settings.seed ?? freshSeed(), settings.dispatch);
+  const state = origin ? structuredClone(origin.state) : createState(settings);
   const activity = new Activity();
   const timeline = new Timeline({
     settings,
