@@ -1,5 +1,5 @@
 import { Hono } from 'hono';
-import { accountOfKey, BILLING_PATH } from '../service/accounts.js';
+import { accountOfKey } from '../service/accounts.js';
 import { codeForStatus, ServiceError } from '../service/request.js';
 import { type FaultRule, faultFor } from '../world/faults-and-outcomes.js';
 import { appendToLog } from '../world/state.js';
@@ -14,15 +14,7 @@ import {
   readPostBody,
 } from './exchange.js';
 import { breakBody, ConnectionDropped, type Handle } from './network.js';
-import {
-  catalogRoutes,
-  characterRoutes,
-  corsHeaders,
-  createRoutes,
-  jobRoutes,
-  storageRoutes,
-  uploadRoutes,
-} from './routes.js';
+import { corsHeaders, createRoutes } from './routes.js';
 
 const LOGGED_CHARS = 2000;
 const SECRET_HEADERS = /^(authorization|cookie|x-api-key|proxy-authorization|x-storage-token)$/i;
@@ -123,26 +115,10 @@ function redacted(headers: Headers): Record<string, string> {
   return logged;
 }
 
-/** The page of `top_up_url`, for a person who opens the link. */
-const BILLING_PAGE = `<!doctype html>
-<html lang="en">
-<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>gen-client sandbox: billing</title>
-<h1>gen-client sandbox</h1>
-<p>The service's billing page would be here. The sandbox charges no money: add tokens with the button on
-<a href="/">its page</a>, or with <code>sandbox.topUp(20)</code>.</p>
-</html>
-`;
-
 /** Creates the documented service, below the path prefix of the base URL. */
 export function createApp(world: World): Hono {
-  const api = new Hono();
-  for (const routes of [createRoutes, characterRoutes, jobRoutes, uploadRoutes, catalogRoutes, storageRoutes]) {
-    api.route('/', routes(world));
-  }
-  api.get(BILLING_PATH, ({ html }) => html(BILLING_PAGE));
   const app = new Hono();
-  app.route(new URL(world.settings.baseUrl).pathname, api);
+  app.route(new URL(world.settings.baseUrl).pathname, createRoutes(world));
   app.notFound(({ req }) => {
     const advice = req.path.includes('/v1/v1/') ? ' Remove /v1 from the base URL.' : '';
     throw new ServiceError('not_found', `There is no ${req.method} ${req.path}.${advice}`);

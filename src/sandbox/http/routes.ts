@@ -2,6 +2,7 @@ import { type Context, Hono } from 'hono';
 import { DEFAULT_VIDEO_MODEL, MODELS, type ModelCapabilities, ratiosOf } from '../../catalog.js';
 import { JOB_ERRORS, REQUEST_ERRORS } from '../../errors/codes.js';
 import { signatureOf } from '../../webhooks/signature.js';
+import { BILLING_PATH, type Caller, countRequest } from '../service/accounts.js';
 import {
   charactersOf,
   checkCharacters,
@@ -33,72 +34,153 @@ import { type StoredJob, viewJob } from '../world/state.js';
 import type { World } from '../world/world.js';
 import { type Access, admit, createOnce, envOf, fieldsIn, servedFile, serveFile, succeed } from './exchange.js';
 
+/** A request with a valid key. */
+interface Call {
+  readonly world: World;
+  readonly context: Context;
+  readonly caller: Caller;
+  /** The `:id` in the path. */
+  readonly id: string;
+}
+
+type Endpoint = readonly [access: Access, respond: (call: Call) => Response | Promise<Response>];
+
+/** Endpoints that require a key, each with its scope and rate limit. */
+const ENDPOINTS: Readonly<Record<string, Endpoint>> = {
+  'POST /v1/images': [{ scope: 'images:create', limit: 'images.create' }, createJob(parseImageCreate)],
+  'POST /v1/videos': [{ scope: 'videos:create', limit: 'videos.create' }, createJob(parseVideoCreate)],
+  'POST /v1/video-edits': [{ scope: 'video_edits:create', limit: 'videoEdits.create' }, createJob(parseEditCreate)],
+  'POST /v1/characters': [{ scope: 'characters:create' }, createCharacter],
+  'GET /v1/characters': [
+    { scope: 'characters:read' },
+    ({ world, caller }) => {
+      const characters = charactersOf(world.state, caller.account.id);
+      return succeed({ characters: characters.map((character) => viewCharacter(world, caller, character)) });
+    },
+  ],
+  'GET /v1/characters/:id': [
+    { scope: 'characters:read' },
+    ({ world, caller, id }) => {
+      const character = findCharacter(world, caller.account.id, id);
+      return succeed({ character: viewCharacter(world, caller, character) });
+    },
+  ],
+  'DELETE /v1/characters/:id': [
+    { scope: 'characters:delete' },
+    ({ world, caller, id }) => {
+      const character = findCharacter(world, caller.account.id, id);
+      world.state.characters.delete(character.id);
+      return succeed({ character_id: character.id, deleted: true });
+    },
+  ],
+  'GET /v1/jobs/:id': [
+    { scope: 'jobs:read', limit: 'jobs.get' },
+    (call) => succeed({ job: viewJob(findJob(call), call.caller.baseUrl) }),
+  ],
+  'GET /v1/jobs/:id/output': [{ scope: 'jobs:read', limit: 'jobs.output' }, sendOutput],
+  'POST /v1/uploads': [{ scope: 'uploads:create', limit: 'uploads.create' }, startUpload],
+  'PUT /v1/uploads': [
+    { scope: 'uploads:create', limit: 'uploads.put' },
+    async ({ world, context, caller }) => {
+      const upload = findUpload(world, caller.account.id, context.req.query('upload_id'));
+      await receiveBytes(upload, context.req.raw.body, envOf(context).onChunk);
+      return succeed({ upload_id: upload.id, received_bytes: upload.receivedBytes });
+    },
+  ],
+  'POST /v1/uploads/complete': [
+    { scope: 'uploads:create' },
+    ({ world, context, caller }) => {
+      const upload = findUpload(world, caller.account.id, fieldsIn(context).text('upload_id'));
+      completeUpload(world, upload);
+      return succeed(viewUpload(upload));
+    },
+  ],
+  'DELETE /v1/uploads/:id': [
+    { scope: 'uploads:delete', limit: 'uploads.delete' },
+    ({ world, caller, id }) => {
+      deleteUpload(world, findUpload(world, caller.account.id, id));
+      return succeed({ upload_id: id, deleted: true });
+    },
+  ],
+  'GET /v1/voices': [{ scope: 'voices:read' }, () => succeed({ voices: VOICES })],
+  'GET /api/service/developers/docs.json': [
+    {},
+    ({ caller: { baseUrl } }) => {
+      const requestErrors = Object.entries(REQUEST_ERRORS).map(([code, [status]]) => ({ code, status }));
+      const jobErrors = Object.keys(JOB_ERRORS).map((code) => ({ code }));
+      return succeed({ baseUrl, version: 'v1', models: listModels(), requestErrors, jobErrors });
+    },
+  ],
+};
+
+/** Creates the documented endpoints, the targets of direct upload URLs, and the page of `top_up_url`. */
 export function createRoutes(world: World): Hono {
-  const creates: Readonly<Record<string, Create>> = {
-    '/v1/images': { scope: 'images:create', limit: 'images.create', read: parseImageCreate },
-    '/v1/videos': { scope: 'videos:create', limit: 'videos.create', read: parseVideoCreate },
-    '/v1/video-edits': { scope: 'video_edits:create', limit: 'videoEdits.create', read: parseEditCreate },
-  };
   const app = new Hono();
-  for (const [path, create] of Object.entries(creates)) app.post(path, (context) => createJob(world, context, create));
+  for (const [endpoint, [access, respond]] of Object.entries(ENDPOINTS)) {
+    const [method = '', path = ''] = endpoint.split(' ');
+    app.on(method, path, (context) =>
+      respond({ world, context, caller: admit(world, context, access), id: context.req.param('id') ?? '' }),
+    );
+  }
+  app.get('/v1/models', () => succeed({ models: listModels() }));
+  app.get(BILLING_PATH, ({ html }) => html(BILLING_PAGE));
+  app.options('/storage/*', () => new Response(null, { status: 204 }));
+  app.put('/storage/uploads/:id', (context) => receiveFromLink(world, context, context.req.param('id')));
   return app;
 }
 
-export function characterRoutes(world: World): Hono {
-  const access = { scope: 'characters:create' } as const;
-  return new Hono()
-    .post('/v1/characters', (context) => {
-      if (modeOf(context) !== 'register') {
-        return createJob(world, context, { ...access, limit: 'characters.create', read: parseCharacterCreate });
-      }
-      const caller = admit(world, context, access);
-      const account = caller.account.id;
-      const create = (fields: RequestFields) => registerCharacter(world, account, fields);
-      const known = world.state.characters;
-      const { item, headers } = createOnce(world, context, 'character', { account, known, create });
-      return succeed({ character: viewCharacter(world, caller, item) }, headers);
-    })
-    .get('/v1/characters', (context) => {
-      const caller = admit(world, context, { scope: 'characters:read' });
-      const characters = charactersOf(world.state, caller.account.id);
-      const records = characters.map((character) => viewCharacter(world, caller, character));
-      return succeed({ characters: records });
-    })
-    .get('/v1/characters/:id', (context) => {
-      const caller = admit(world, context, { scope: 'characters:read' });
-      const character = findCharacter(world, caller.account.id, context.req.param('id'));
-      return succeed({ character: viewCharacter(world, caller, character) });
-    })
-    .delete('/v1/characters/:id', (context) => {
-      const { account } = admit(world, context, { scope: 'characters:delete' });
-      const character = findCharacter(world, account.id, context.req.param('id'));
-      world.state.characters.delete(character.id);
-      return succeed({ character_id: character.id, deleted: true });
-    });
+/** The page of `top_up_url`, for a person who opens the link. */
+const BILLING_PAGE = `<!doctype html>
+<html lang="en">
+<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>gen-client sandbox: billing</title>
+<h1>gen-client sandbox</h1>
+<p>The service's billing page would be here. The sandbox charges no money: add tokens with the button on
+<a href="/">its page</a>, or with <code>sandbox.topUp(20)</code>.</p>
+</html>
+`;
+
+/** Returns a handler that creates a job. */
+function createJob(parse: (fields: RequestFields) => JobSpec): (call: Call) => Response {
+  return ({ world, context, caller }) => {
+    const account = caller.account.id;
+    const create = (fields: RequestFields): StoredJob => {
+      const spec = parse(fields);
+      checkUploads(world, account, spec.references);
+      if (spec.call === 'images' || spec.call === 'videos')
+        checkCharacters(world, caller, fields.texts('character_ids'));
+      return startJob(world, caller, spec);
+    };
+    const { item: job, headers } = createOnce(world, context, 'job', { account, known: world.state.jobs, create });
+    const money = { quoted_token_cost: job.quotedTokenCost, balance_tokens: caller.account.freeTokens };
+    const warnings = job.warnings.length === 0 ? {} : { warnings: job.warnings };
+    return succeed({ job: viewJob(job, caller.baseUrl), ...money, ...warnings }, headers);
+  };
 }
 
-/** Returns the body's `mode`. Ignores an invalid body, because the endpoint must check the key first. */
-function modeOf(context: Context): unknown {
-  try {
-    return fieldsIn(context).raw('mode');
-  } catch {
-    return undefined;
+/** Registers a character, or creates a job without `mode: 'register'`. Only jobs count against the rate limit. */
+function createCharacter(call: Call): Response {
+  const { world, context, caller } = call;
+  if (fieldsIn(context).raw('mode') !== 'register') {
+    countRequest(world, caller, 'characters.create');
+    return createJob(parseCharacterCreate)(call);
   }
+  const account = caller.account.id;
+  const create = (fields: RequestFields) => registerCharacter(world, account, fields);
+  const known = world.state.characters;
+  const { item, headers } = createOnce(world, context, 'character', { account, known, create });
+  return succeed({ character: viewCharacter(world, caller, item) }, headers);
 }
 
-export function jobRoutes(world: World): Hono {
-  return new Hono()
-    .get('/v1/jobs/:id', (context) => {
-      const { account, baseUrl } = admit(world, context, { scope: 'jobs:read', limit: 'jobs.get' });
-      const job = findJob(world, account.id, context.req.param('id'));
-      return succeed({ job: viewJob(job, baseUrl) });
-    })
-    .get('/v1/jobs/:id/output', (context) => output(world, context, context.req.param('id')));
+function findJob({ world, caller, id }: Call): StoredJob {
+  const job = world.state.jobs.get(id);
+  if (job?.account === caller.account.id) return job;
+  throw new ServiceError('job_not_found', `This account has no job ${id}.`);
 }
 
-function output(world: World, context: Context, id: string): Response {
-  const { account } = admit(world, context, { scope: 'jobs:read', limit: 'jobs.output' });
-  const job = findJob(world, account.id, id);
+function sendOutput(call: Call): Response {
+  const { world, context } = call;
+  const job = findJob(call);
   if (job.status !== 'completed' || job.outputExpiresAt === null) {
     throw new ServiceError('output_not_ready', `The job is ${job.status} and has no file.`);
   }
@@ -109,28 +191,7 @@ function output(world: World, context: Context, id: string): Response {
   return serveFile(context.req.raw, servedFile(world, job));
 }
 
-function findJob({ state }: World, account: string, id: string): StoredJob {
-  const job = state.jobs.get(id);
-  if (job?.account === account) return job;
-  throw new ServiceError('job_not_found', `This account has no job ${id}.`);
-}
-
-/** GET /v1/models, GET /v1/voices, and the integration data. The fields of their records aren't documented. */
-export function catalogRoutes(world: World): Hono {
-  return new Hono()
-    .get('/v1/models', () => succeed({ models: listModels() }))
-    .get('/v1/voices', (context) => {
-      admit(world, context, { scope: 'voices:read' });
-      return succeed({ voices: VOICES });
-    })
-    .get('/api/service/developers/docs.json', (context) => {
-      const { baseUrl } = admit(world, context, {});
-      const requestErrors = Object.entries(REQUEST_ERRORS).map(([code, [status]]) => ({ code, status }));
-      const jobErrors = Object.keys(JOB_ERRORS).map((code) => ({ code }));
-      return succeed({ baseUrl, version: 'v1', models: listModels(), requestErrors, jobErrors });
-    });
-}
-
+/** Returns the records of GET /v1/models, whose fields aren't documented. */
 function listModels(): Record<string, unknown>[] {
   return Object.entries<ModelCapabilities>(MODELS).map(([alias, row]) => ({
     id: alias,
@@ -147,81 +208,34 @@ function listModels(): Record<string, unknown>[] {
   }));
 }
 
-interface Create extends Access {
-  readonly read: (fields: RequestFields) => JobSpec;
-}
-
-function createJob(world: World, context: Context, { read, ...access }: Create): Response {
-  const caller = admit(world, context, access);
+async function startUpload({ world, context, caller }: Call): Promise<Response> {
   const account = caller.account.id;
-  const create = (fields: RequestFields): StoredJob => {
-    const spec = read(fields);
-    checkUploads(world, account, spec.references);
-    if (spec.call === 'images' || spec.call === 'videos') checkCharacters(world, caller, fields.texts('character_ids'));
-    return startJob(world, caller, spec);
+  const create = (fields: RequestFields) => createUpload(world, account, fields);
+  const known = world.state.uploads;
+  const { item: upload, headers } = createOnce(world, context, 'upload', { account, known, create });
+  const expiresAt = directUrlExpiry(upload);
+  const query = `expires=${expiresAt}&signature=${await sign(world, upload.id, expiresAt)}`;
+  const record = {
+    ...viewUpload(upload),
+    direct_upload_url: `${storageRoot(world, caller.baseUrl)}/storage/uploads/${upload.id}?${query}`,
+    method: 'PUT',
+    headers: requiredHeaders(upload),
+    expires_at: new Date(expiresAt).toISOString(),
   };
-  const { item: job, headers } = createOnce(world, context, 'job', { account, known: world.state.jobs, create });
-  const money = { quoted_token_cost: job.quotedTokenCost, balance_tokens: caller.account.freeTokens };
-  const warnings = job.warnings.length === 0 ? {} : { warnings: job.warnings };
-  return succeed({ job: viewJob(job, caller.baseUrl), ...money, ...warnings }, headers);
+  return succeed(record, headers);
 }
 
-export function uploadRoutes(world: World): Hono {
-  return new Hono()
-    .post('/v1/uploads', async (context) => {
-      const caller = admit(world, context, { scope: 'uploads:create', limit: 'uploads.create' });
-      const account = caller.account.id;
-      const create = (fields: RequestFields) => createUpload(world, account, fields);
-      const { item: upload, headers } = createOnce(world, context, 'upload', {
-        account,
-        known: world.state.uploads,
-        create,
-      });
-      const expiresAt = directUrlExpiry(upload);
-      const record = {
-        ...viewUpload(upload),
-        direct_upload_url: `${storageRoot(world, caller.baseUrl)}/storage/uploads/${upload.id}?expires=${expiresAt}&signature=${await sign(world, upload.id, expiresAt)}`,
-        method: 'PUT',
-        headers: requiredHeaders(upload),
-        expires_at: new Date(expiresAt).toISOString(),
-      };
-      return succeed(record, headers);
-    })
-    .put('/v1/uploads', async (context) => {
-      const { account } = admit(world, context, { scope: 'uploads:create', limit: 'uploads.put' });
-      const upload = findUpload(world, account.id, context.req.query('upload_id'));
-      await receiveBytes(upload, context.req.raw.body, envOf(context).onChunk);
-      return succeed({ upload_id: upload.id, received_bytes: upload.receivedBytes });
-    })
-    .post('/v1/uploads/complete', (context) => {
-      const { account } = admit(world, context, { scope: 'uploads:create' });
-      const upload = findUpload(world, account.id, fieldsIn(context).text('upload_id'));
-      completeUpload(world, upload);
-      return succeed(viewUpload(upload));
-    })
-    .delete('/v1/uploads/:id', (context) => {
-      const { account } = admit(world, context, { scope: 'uploads:delete', limit: 'uploads.delete' });
-      const upload = findUpload(world, account.id, context.req.param('id'));
-      deleteUpload(world, upload);
-      return succeed({ upload_id: upload.id, deleted: true });
-    });
-}
-
-/** Targets of direct upload URLs: signed links that need no key. */
-export function storageRoutes(world: World): Hono {
-  const app = new Hono().options('/storage/*', () => new Response(null, { status: 204 }));
-  return app.put('/storage/uploads/:id', async (context) => {
-    const id = context.req.param('id');
-    await checkLink(world, context, id);
-    const upload = world.state.uploads.get(id);
-    if (upload === undefined) throw new ServiceError('storage_denied', 'This upload was deleted.');
-    for (const [name, value] of Object.entries(requiredHeaders(upload))) {
-      if (context.req.header(name) === value) continue;
-      throw new ServiceError('storage_denied', `The header ${name} must be exactly "${value}".`);
-    }
-    await receiveBytes(upload, context.req.raw.body, envOf(context).onChunk);
-    return new Response(null, { status: 200, headers: { etag: `"${id}"` } });
-  });
+/** Handles step 2 at a direct upload URL: a signed link that needs no key. */
+async function receiveFromLink(world: World, context: Context, id: string): Promise<Response> {
+  await checkLink(world, context, id);
+  const upload = world.state.uploads.get(id);
+  if (upload === undefined) throw new ServiceError('storage_denied', 'This upload was deleted.');
+  for (const [name, value] of Object.entries(requiredHeaders(upload))) {
+    if (context.req.header(name) === value) continue;
+    throw new ServiceError('storage_denied', `The header ${name} must be exactly "${value}".`);
+  }
+  await receiveBytes(upload, context.req.raw.body, envOf(context).onChunk);
+  return new Response(null, { status: 200, headers: { etag: `"${id}"` } });
 }
 
 /** Returns the headers that allow uploads from pages of any origin, as for a bucket. The signed links are the permission. */
