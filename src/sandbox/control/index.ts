@@ -1,3 +1,4 @@
+import { Hono } from 'hono';
 import { GenError } from '../../errors/index.js';
 import { reasonOf } from '../../runtime/callbacks.js';
 import { isResponse } from '../../runtime/platform.js';
@@ -18,7 +19,7 @@ interface ControlCall {
   readonly request: Request;
   /** The JSON body. The sandbox's methods validate it. */
   readonly body: Fields;
-  /** The `{id}` in the path. */
+  /** The `:id` in the path. */
   readonly id: string;
 }
 
@@ -42,7 +43,7 @@ const CONTROL_CALLS: Readonly<Record<string, ControlHandler>> = {
   'GET faults': ({ sandbox }) => ({ faults: sandbox.faults.list() }),
   'POST faults': ({ sandbox, body }) => ({ id: sandbox.faults.add(body) }),
   'DELETE faults': ({ sandbox }) => sandbox.faults.clear(),
-  'DELETE faults/{id}': ({ sandbox, id }) => foundOr404(sandbox.faults.remove(id), `fault "${id}"`),
+  'DELETE faults/:id': ({ sandbox, id }) => foundOr404(sandbox.faults.remove(id), `fault "${id}"`),
   'POST dispatch': ({ sandbox, body }) => {
     sandbox.dispatch = body.dispatch as SandboxService['dispatch'];
   },
@@ -59,16 +60,16 @@ const CONTROL_CALLS: Readonly<Record<string, ControlHandler>> = {
     const { account = MAIN_ACCOUNT } = world.state.keys.get(key) ?? {};
     return { key, webhookSecret: world.state.accounts.get(account)?.webhookSecret };
   },
-  'DELETE keys/{id}': ({ sandbox, id }) => foundOr404(sandbox.revokeKey(id), 'such key'),
+  'DELETE keys/:id': ({ sandbox, id }) => foundOr404(sandbox.revokeKey(id), 'such key'),
 
   'GET jobs': ({ sandbox }) => ({ jobs: sandbox.jobs }),
-  'GET jobs/{id}': (call) => ({ job: viewSandboxJob(jobOf(call)) }),
-  'GET jobs/{id}/output': (call) => {
+  'GET jobs/:id': (call) => ({ job: viewSandboxJob(jobOf(call)) }),
+  'GET jobs/:id/output': (call) => {
     const job = jobOf(call);
     if (job.status === 'completed') return serveFile(call.request, servedFile(call.world, job));
     throw new ServiceError('output_not_ready', `The job is ${job.status} and has no file.`);
   },
-  'POST jobs/{id}/finish': (call) => {
+  'POST jobs/:id/finish': (call) => {
     const job = jobOf(call);
     call.sandbox.finish(job.id, call.body);
     return { job: viewSandboxJob(job) };
@@ -123,30 +124,26 @@ function viewFault({ id, rule, struck }: Readonly<ArmedFault>): readonly { id: s
  */
 export function createControl(world: World, sandbox: SandboxService) {
   const { hostname } = new URL(sandbox.baseUrl);
-  const respond = async (request: Request): Promise<Response> => {
-    const problem = originProblem(request, hostname);
-    if (problem !== undefined) return controlError(403, problem);
-    const { pathname } = new URL(request.url);
-    if (pathname === '/') return renderPage();
-    const [name = '', id, verb] = pathname.slice('/_sandbox/'.length).split('/').map(decodeURIComponent);
-    const path = [name, ...(id === undefined ? [] : ['{id}']), ...(verb === undefined ? [] : [verb])].join('/');
-    const method = request.method === 'HEAD' ? 'GET' : request.method;
-    const call = `${method} ${path}`;
-    try {
-      const run = Object.hasOwn(CONTROL_CALLS, call) ? CONTROL_CALLS[call] : undefined;
-      const message = `There is no ${method} ${pathname}. GET /_sandbox/state returns the sandbox's state.`;
-      if (run === undefined) throw new ServiceError('not_found', message);
-      const body = await bodyOf(request);
-      const result = (await run({ world, sandbox, request, body, id: id ?? '' })) ?? { ok: true };
+  const app = new Hono().get('/', renderPage);
+  for (const [call, run] of Object.entries(CONTROL_CALLS)) {
+    const [method = '', path = ''] = call.split(' ');
+    app.on(method, `/_sandbox/${path}`, async ({ req }) => {
+      const body = await bodyOf(req.raw);
+      const result = (await run({ world, sandbox, request: req.raw, body, id: req.param('id') ?? '' })) ?? { ok: true };
       return isResponse(result) ? result : Response.json(result);
-    } catch (error) {
-      return controlError(error instanceof ServiceError ? error.status : 400, reasonOf(error));
-    }
-  };
+    });
+  }
+  app.notFound(({ req: { method, path } }) => {
+    const message = `There is no ${method} ${path}. GET /_sandbox/state returns the sandbox's state.`;
+    throw new ServiceError('not_found', message);
+  });
+  app.onError((error) => controlError(error instanceof ServiceError ? error.status : 400, reasonOf(error)));
   return (request: Request): Promise<Response> | undefined => {
     const { pathname } = new URL(request.url);
     const isOurs = pathname === '/' ? SAFE_METHODS.includes(request.method) : /^\/_sandbox(\/|$)/.test(pathname);
-    return isOurs ? respond(request) : undefined;
+    if (!isOurs) return undefined;
+    const problem = originProblem(request, hostname);
+    return Promise.resolve(problem === undefined ? app.fetch(request) : controlError(403, problem));
   };
 }
 
