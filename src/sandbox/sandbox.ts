@@ -4,7 +4,7 @@ import { formatValue } from '../schemas/format-value.js';
 import type { AccountChoice, SandboxService } from './control/contract.js';
 import { createControl } from './control/index.js';
 import { prefixOf } from './http/exchange.js';
-import { createApp, createHandler } from './http/handle-request.js';
+import { createHandler } from './http/handle-request.js';
 import { createFetch, type Handle } from './http/network.js';
 import { addKey, credit, MAIN_ACCOUNT, openAccount, tokensFor } from './service/accounts.js';
 import { delivered, finishJob, runEvent } from './service/engine.js';
@@ -35,7 +35,7 @@ export function openSandbox(options: SandboxOptions, own: { readonly signsInOwnT
 
 function assemble(world: World): OpenSandbox {
   const { activity, timeline, settings, state } = world;
-  const handleService = createHandler(world, createApp(world));
+  const handleService = createHandler(world);
   const handle: Handle = (request, arrival) => control(request) ?? handleService(request, arrival);
   let hasClients = false;
   const settled = async () => {

@@ -6,7 +6,7 @@ import { type Fields, isFields } from '../../schemas/envelope.js';
 import { readPostBody, servedFile, serveFile } from '../http/exchange.js';
 import { limitsOf, MAIN_ACCOUNT } from '../service/accounts.js';
 import { isPrivateHost, ServiceError } from '../service/request.js';
-import type { ArmedFault } from '../world/faults-and-outcomes.js';
+import { type ArmedFault, remainingUses } from '../world/faults-and-outcomes.js';
 import { type StoredJob, viewSandboxJob } from '../world/state.js';
 import type { World } from '../world/world.js';
 import type { SandboxService } from './contract.js';
@@ -111,11 +111,11 @@ function stateOf({ world, sandbox }: ControlCall): Fields {
 }
 
 /** Describes a fault in one line. Returns an empty list if it no longer applies. */
-function viewFault({ id, rule, struck }: Readonly<ArmedFault>): readonly { id: string; label: string; left: number }[] {
-  const left = (rule.times ?? (rule.probability === undefined ? 1 : Number.POSITIVE_INFINITY)) - struck;
-  const { match, times: _, probability: __, ...effect } = rule;
+function viewFault(fault: Readonly<ArmedFault>): readonly { id: string; label: string; left: number }[] {
+  const left = remainingUses(fault);
+  const { match, times: _, probability: __, ...effect } = fault.rule;
   const label = [match?.method, match?.path, JSON.stringify(effect).replace(/[{}"]/g, '')].filter(Boolean).join(' ');
-  return left > 0 ? [{ id, label, left: Number.isFinite(left) ? left : 0 }] : [];
+  return left > 0 ? [{ id: fault.id, label, left: Number.isFinite(left) ? left : 0 }] : [];
 }
 
 /**

@@ -21,8 +21,9 @@ const SECRET_HEADERS = /^(authorization|cookie|x-api-key|proxy-authorization|x-s
 const SECRET_QUERY = /([?&](?:signature|token|key)=)[^&]*/gi;
 
 /** Creates the request handler, which runs due events, applies faults, and logs requests. */
-export function createHandler(world: World, app: Hono): Handle {
+export function createHandler(world: World): Handle {
   const { timeline, activity } = world;
+  const app = createApp(world);
   return async (request, { signal, onSandboxClock = false } = {}) => {
     timeline.catchUp();
     const record = openRecord(world, request);
@@ -36,8 +37,8 @@ export function createHandler(world: World, app: Hono): Handle {
     try {
       const fault = faultFor(world.state.faults, world.random, record);
       // The delay starts on arrival, so read the body in the meantime.
-      const late = fault?.latencyMs === undefined ? undefined : sleep(fault.latencyMs);
-      const [body] = await Promise.all([readPostBody(request), late]);
+      const delay = fault?.latencyMs === undefined ? undefined : sleep(fault.latencyMs);
+      const [body] = await Promise.all([readPostBody(request), delay]);
       if (isJson(request) && typeof body === 'string') record.body = body.slice(0, LOGGED_CHARS);
       const respond = async (): Promise<Response> => {
         if (typeof body !== 'string') return failRequest(record, body);
@@ -116,7 +117,7 @@ function redacted(headers: Headers): Record<string, string> {
 }
 
 /** Creates the documented service, below the path prefix of the base URL. */
-export function createApp(world: World): Hono {
+function createApp(world: World): Hono {
   const app = new Hono();
   app.route(new URL(world.settings.baseUrl).pathname, createRoutes(world));
   app.notFound(({ req }) => {

@@ -6,8 +6,9 @@ import { getRequestListener } from '@hono/node-server';
 import * as z from 'zod/mini';
 import { GenError } from '../../errors/index.js';
 import { checkOptions, text } from '../../rules/options.js';
+import { reasonOf } from '../../runtime/callbacks.js';
 import { systemClock } from '../../runtime/clock.js';
-import { integerBetween } from '../world/options.js';
+import { type ChecksOf, integerBetween } from '../world/options.js';
 import { ConnectionDropped } from './network.js';
 
 type Fetch = (request: Request) => Response | Promise<Response>;
@@ -34,7 +35,9 @@ export async function serve(fetch: Fetch, options: ListenOptions = {}, prefix = 
     try {
       return closeOnFailure(await fetch(request), socket, call.outgoing as ServerResponse);
     } catch (error) {
-      if (!(error instanceof ConnectionDropped)) return fetchErrorResponse(error);
+      if (!(error instanceof ConnectionDropped)) {
+        return Response.json({ error: { code: 'internal_error', message: reasonOf(error) } }, { status: 500 });
+      }
       // Some runtimes' node:http doesn't implement the reset.
       (socket.resetAndDestroy ?? socket.destroy).call(socket);
       return new Response(null, ALREADY_SENT);
@@ -51,17 +54,15 @@ export async function serve(fetch: Fetch, options: ListenOptions = {}, prefix = 
 
 function listening(server: Server, port: number, host: string): Promise<void> {
   return new Promise((resolve, reject) => {
-    server.once('error', (cause: NodeJS.ErrnoException) => reject(listenError(cause, port, host)));
+    server.once('error', (cause: NodeJS.ErrnoException) => {
+      const message =
+        cause.code === 'EADDRINUSE'
+          ? `Port ${port} on ${host} is in use. Pass another port, or 0 for any free port.`
+          : `Cannot listen on ${host}:${port}: ${cause.message}`;
+      reject(new GenError(message, { cause }));
+    });
     server.listen(port, host, resolve);
   });
-}
-
-function listenError(cause: NodeJS.ErrnoException, port: number, host: string): GenError {
-  const message =
-    cause.code === 'EADDRINUSE'
-      ? `Port ${port} on ${host} is in use. Pass another port, or 0 for any free port.`
-      : `Cannot listen on ${host}:${port}: ${cause.message}`;
-  return new GenError(message, { cause });
 }
 
 /** Wraps the response, so that a failing body closes the socket after the bytes before it were sent. */
@@ -85,11 +86,6 @@ function closeOnFailure(response: Response, socket: Socket, outgoing: ServerResp
     cancel: (reason) => reader.cancel(reason),
   });
   return new Response(body, response);
-}
-
-function fetchErrorResponse(error: unknown): Response {
-  const message = error instanceof Error ? error.message : String(error);
-  return Response.json({ error: { code: 'internal_error', message } }, { status: 500 });
 }
 
 function serverClosed(server: Server): Promise<void> {
@@ -129,10 +125,7 @@ export interface Listening {
   close(): Promise<void>;
 }
 
-const serveSchema = z.strictObject(
-  {
-    port: integerBetween('a whole number from 0 to 65535', 0, 65_535),
-    host: text,
-  },
-  'an object',
-);
+const serveSchema = z.strictObject({
+  port: integerBetween('a whole number from 0 to 65535', 0, 65_535),
+  host: text,
+} satisfies ChecksOf<ListenOptions>);

@@ -20,14 +20,11 @@ export interface KeyOptions {
   readonly suspended?: boolean | undefined;
 }
 
-const keySchema = z.strictObject(
-  {
-    scopes: z.optional(z.array(z.enum(SCOPES, `one of ${SCOPES.join(', ')}`), 'a list of scopes')),
-    account: text,
-    suspended: flag,
-  },
-  'an object',
-);
+const keySchema = z.strictObject({
+  scopes: z.optional(z.array(z.enum(SCOPES, `one of ${SCOPES.join(', ')}`), 'a list of scopes')),
+  account: text,
+  suspended: flag,
+});
 
 export interface Caller {
   readonly account: Account;

@@ -12,7 +12,7 @@ import {
   invalidRequest,
   isPrivateHost,
   type Reference,
-  RequestFields,
+  type RequestFields,
   referenceItems,
   referencesIn,
   ServiceError,
@@ -60,9 +60,8 @@ export function parseImageCreate(fields: RequestFields): JobSpec {
   const model = readModel(fields, 'image', DEFAULTS.imageModel);
   const prompt = readPrompt(fields, 'image');
   const references = [...referencesIn(fields, 'image', IMAGES), ...referenceItems(fields)];
-  const hasReferences = references.length > 0 || fields.list('character_ids').length > 0;
   const spec = imageSpec(fields, { ...model, prompt }, 'ratio');
-  return { ...spec, call: 'images', references, end: personMatchOutcome(prompt, hasReferences) };
+  return { ...spec, call: 'images', references, end: personMatchEnd(fields, prompt, references) };
 }
 
 export function parseCharacterCreate(fields: RequestFields): JobSpec {
@@ -70,14 +69,14 @@ export function parseCharacterCreate(fields: RequestFields): JobSpec {
   const mode = fields.text('mode') ?? 'prompt';
   if (mode !== 'prompt') throw invalidRequest(`mode must be register or prompt, not ${formatValue(mode)}.`);
   if (!fields.text('name')?.trim()) throw invalidRequest('name must be a non-empty string.');
-  const model = readModel(new RequestFields({}), 'image', DEFAULTS.characterModel);
   const prompt = readPrompt(fields, 'image');
   if (PERSON_MATCH.test(prompt)) {
     const message = 'The prompt asks to match a real person. Describe a fictional character.';
     throw new ServiceError('character_prompt_unsafe', message);
   }
   const references = referencesIn(fields, 'portrait', ['reference_upload_ids']);
-  const spec = imageSpec(fields, { ...model, prompt }, 'aspect_ratio');
+  const alias = DEFAULTS.characterModel;
+  const spec = imageSpec(fields, { alias, row: MODELS[alias], prompt }, 'aspect_ratio');
   return { ...spec, call: 'characters', references };
 }
 
@@ -99,8 +98,7 @@ export function parseVideoCreate(fields: RequestFields): JobSpec {
   if (fields.raw('camera_fixed') !== undefined && picture !== undefined) {
     throw invalidRequest(`camera_fixed cannot be combined with ${picture.field}.`);
   }
-  const hasReferences = references.length > 0 || fields.list('character_ids').length > 0;
-  const end = personMatchOutcome(prompt, hasReferences);
+  const end = personMatchEnd(fields, prompt, references);
   const isStrict = fields.raw('video_reference_mode') === 'strict';
   const ratio = { fields: VIDEO_RATIO_FIELDS, supported: ratiosOf(model.row), fallback: DEFAULTS.videoRatio };
   return { ...videoSpec(fields, { ...model, prompt }, ratio), call: 'videos', references, isStrict, end };
@@ -269,9 +267,14 @@ function readSeed(fields: RequestFields): number | undefined {
  * Returns the end of a job whose prompt asks to match a real person: `generation_rejected`, with the documented message. Throws
  * if the create has a reference or a character.
  */
-function personMatchOutcome(prompt: string, hasReferences: boolean): PlannedEnd | undefined {
+function personMatchEnd(
+  fields: RequestFields,
+  prompt: string,
+  references: readonly Reference[],
+): PlannedEnd | undefined {
+  const characters = fields.list('character_ids');
   if (!PERSON_MATCH.test(prompt)) return undefined;
-  if (hasReferences) {
+  if (references.length + characters.length > 0) {
     const message = 'The prompt asks to match a real person. Register a character instead.';
     throw new ServiceError('person_match_prompt_unsafe', message);
   }

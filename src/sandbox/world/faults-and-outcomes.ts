@@ -29,19 +29,16 @@ export interface Outcome {
   readonly webhookCopies?: number | undefined;
 }
 
-const outcomeSchema = z.strictObject(
-  {
-    status: oneOf('completed', 'failed', 'canceled', 'blocked'),
-    errorCode: text,
-    errorMessage: optional(z.string('a string')),
-    errorData: must('a JSON object', isFields),
-    durationMs: duration,
-    stall: flag,
-    finalTokenCost: tokens,
-    webhookCopies: integerBetween('a whole number from 0 to 100', 0, 100),
-  } satisfies ChecksOf<Outcome>,
-  'an object',
-);
+const outcomeSchema = z.strictObject({
+  status: oneOf('completed', 'failed', 'canceled', 'blocked'),
+  errorCode: text,
+  errorMessage: optional(z.string('a string')),
+  errorData: must('a JSON object', isFields),
+  durationMs: duration,
+  stall: flag,
+  finalTokenCost: tokens,
+  webhookCopies: integerBetween('a whole number from 0 to 100', 0, 100),
+} satisfies ChecksOf<Outcome>);
 
 /**
  * Validates and copies an outcome. Throws a GenError for an invalid or unknown field. `owner` is the call in the
@@ -90,7 +87,7 @@ const MESSAGES: Readonly<Record<string, string>> = {
   generation_failed: 'The generation failed.',
 } satisfies Record<keyof typeof JOB_ERRORS, string>;
 
-/** Builds a failed end, with a default message and default data for the error code. */
+/** Builds the end of a failed job, with a default message and default data for the error code. */
 export function failure(errorCode: string, details: Pick<Outcome, 'errorMessage' | 'errorData'> = {}): PlannedEnd {
   const errorMessage = details.errorMessage ?? MESSAGES[errorCode] ?? `The job failed: ${errorCode}.`;
   const pending = errorCode === 'reference_asset_pending' ? { retry_after: 30 } : {};
@@ -156,51 +153,54 @@ export interface ArmedFault {
   readonly id: string;
   /** The rule as it was added. */
   readonly rule: FaultRule;
-  /** Matching requests so far. */
+  /** Number of matching requests. */
   seen: number;
-  /** Requests that the rule was applied to. */
+  /** Number of requests that the rule was applied to. */
   struck: number;
 }
 
 /** Fields of which a rule needs at least one. */
 const EFFECTS = ['status', 'latencyMs', 'reset', 'commitThenDrop', 'truncate', 'stall'] as const;
 
-const faultSchema = z.strictObject(
-  {
-    match: z.optional(
-      z.strictObject({
-        method: text,
-        path: must(
-          'a path such as /v1/jobs/*, or a RegExp',
-          (value) => value instanceof RegExp || (typeof value === 'string' && value !== ''),
-        ),
-        nth: integerBetween('a whole number, 1 or more', 1),
-      } satisfies ChecksOf<FaultMatch>),
-    ),
-    status: integerBetween('a whole number from 400 to 599', 400, 599),
-    code: text,
-    retryAfterS: numberBetween('a number of seconds, 0 or more', 0, 1e9),
-    commit: flag,
-    latencyMs: duration,
-    reset: flag,
-    commitThenDrop: flag,
-    truncate: flag,
-    stall: flag,
-    times: must(
-      'a whole number, 1 or more',
-      (value) => isBetween(value, 1, Number.POSITIVE_INFINITY) && (Number.isInteger(value) || !Number.isFinite(value)),
-    ),
-    probability: numberBetween('a number from 0 to 1', 0, 1),
-  } satisfies ChecksOf<FaultRule>,
-  'an object',
-);
+const faultSchema = z.strictObject({
+  match: z.optional(
+    z.strictObject({
+      method: text,
+      path: must(
+        'a path such as /v1/jobs/*, or a RegExp',
+        (value) => value instanceof RegExp || (typeof value === 'string' && value !== ''),
+      ),
+      nth: integerBetween('a whole number, 1 or more', 1),
+    } satisfies ChecksOf<FaultMatch>),
+  ),
+  status: integerBetween('a whole number from 400 to 599', 400, 599),
+  code: text,
+  retryAfterS: numberBetween('a number of seconds, 0 or more', 0, 1e9),
+  commit: flag,
+  latencyMs: duration,
+  reset: flag,
+  commitThenDrop: flag,
+  truncate: flag,
+  stall: flag,
+  times: must(
+    'a whole number, 1 or more',
+    (value) => isBetween(value, 1, Number.POSITIVE_INFINITY) && (Number.isInteger(value) || !Number.isFinite(value)),
+  ),
+  probability: numberBetween('a number from 0 to 1', 0, 1),
+} satisfies ChecksOf<FaultRule>);
 
 /** Validates and copies a fault rule. Throws a GenError for an invalid or unknown field, or a rule without an effect. */
-export function checkFault(given: unknown): FaultRule {
-  checkOptions('faults.add', faultSchema, given);
-  const rule = { ...(given as FaultRule) };
+export function checkFault(input: unknown): FaultRule {
+  checkOptions('faults.add', faultSchema, input);
+  const rule = { ...(input as FaultRule) };
   if (EFFECTS.some((effect) => rule[effect])) return { ...rule, ...(rule.match && { match: { ...rule.match } }) };
   throw new GenError(`faults.add: the rule has no effect. Pass one of ${EFFECTS.join(', ')}.`);
+}
+
+/** Returns the number of requests that the rule still applies to. */
+export function remainingUses({ rule, struck }: Readonly<ArmedFault>): number {
+  const { times = rule.probability === undefined ? 1 : Number.POSITIVE_INFINITY } = rule;
+  return times - struck;
 }
 
 /** Returns the first rule that applies to this request, if any, and updates the counters. */
@@ -212,9 +212,8 @@ export function faultFor(
   for (const armed of faults) {
     if (!matchesRequest(armed.rule, request)) continue;
     armed.seen += 1;
-    const { times, probability } = armed.rule;
-    if (armed.seen < (armed.rule.match?.nth ?? 1)) continue;
-    if (armed.struck >= (times ?? (probability === undefined ? 1 : Number.POSITIVE_INFINITY))) continue;
+    const { match, probability } = armed.rule;
+    if (armed.seen < (match?.nth ?? 1) || remainingUses(armed) <= 0) continue;
     if (probability !== undefined && random() >= probability) continue;
     armed.struck += 1;
     return armed.rule;

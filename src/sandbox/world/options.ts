@@ -92,7 +92,7 @@ export const numberBetween = (what: string, min: number, max: number) =>
 export const integerBetween = (what: string, min: number, max = Number.MAX_SAFE_INTEGER) =>
   must(what, (value) => isBetween(value, min, max) && Number.isInteger(value));
 export const duration = numberBetween(TIME_TEXT, 0, MAX_MS);
-export const tokens = must('a number of tokens from 0 to 1,000,000,000', areTokens);
+export const tokens = numberBetween('a number of tokens from 0 to 1,000,000,000', 0, MAX_TOKENS);
 
 const jobDuration = z.custom<JobDuration>(
   isJobDuration,
@@ -119,7 +119,10 @@ const sandboxSchema = z.strictObject({
     z.strictObject({ image: z.optional(jobDuration), video: z.optional(jobDuration), edit: z.optional(jobDuration) }),
   ),
   balanceTokens: tokens,
-  prices: must('a number of tokens, or a function', (value) => areTokens(value) || typeof value === 'function'),
+  prices: must(
+    'a number of tokens, or a function',
+    (value) => isBetween(value, 0, MAX_TOKENS) || typeof value === 'function',
+  ),
   limits: either(
     '"documented", "off", or limits by name',
     isOneOf('documented', 'off'),
@@ -141,7 +144,7 @@ const sandboxSchema = z.strictObject({
   webhookSecret: text,
 } satisfies ChecksOf<SandboxOptions>);
 
-/** The options with every default filled in. */
+/** The options with their defaults. */
 export type Settings = ReturnType<typeof settingsOf>;
 
 /**
@@ -155,9 +158,8 @@ export function settingsOf(options: SandboxOptions, { signsInOwnTime = false } =
   const { apiKey = secretText('sk_sandbox'), webhookSecret = secretText('whsec') } = options;
   // Look up the global fetch on each call, so that a test can replace it.
   const { webhookFetch = ((input, init) => globalThis.fetch(input, init)) satisfies typeof fetch } = options;
-  const named = limits === 'off' ? {} : limits;
-  const allowed: { readonly [Name in RateLimitName]?: Rate | undefined } =
-    named === 'documented' ? DOCUMENTED_LIMITS : named;
+  const limitsByName: { readonly [Name in RateLimitName]?: Rate | undefined } =
+    typeof limits === 'object' ? limits : { documented: DOCUMENTED_LIMITS, off: {} }[limits];
   return {
     ...{ apiKey, webhookSecret, speed, balanceTokens, dispatch, webhookFetch, startTime, seed, prices, signsInOwnTime },
     isManual: clock === 'manual',
@@ -166,7 +168,7 @@ export function settingsOf(options: SandboxOptions, { signsInOwnTime = false } =
     durations: isJobDuration(jobDurationMs)
       ? { image: jobDurationMs, video: jobDurationMs, edit: jobDurationMs }
       : jobDurationMs,
-    limits: allowed,
+    limits: limitsByName,
     review: typeof review === 'object' ? review : {},
     hasOwnStorage: options.storage === 'other-origin',
     baseUrl: baseUrl.replace(/(?<!\/)\/+$/, ''),
@@ -194,19 +196,13 @@ function isBaseUrl(value: unknown): boolean {
   return /^https?:$/.test(protocol) && search + hash === '';
 }
 
-function areTokens(value: unknown): value is number {
-  return typeof value === 'number' && value >= 0 && value <= MAX_TOKENS;
-}
-
 /** Returns the price of a job. Throws a GenError if the function returns an invalid number. */
 export function sandboxPrice(job: PricedJob, prices: Prices | undefined): number {
-  const set = typeof prices === 'function' ? prices(job) : prices;
-  if (set === undefined) return ownPrice(job);
-  if (areTokens(set)) return set;
-  throw new GenError(`prices must return a number of tokens, 0 or more, for ${job.model}, not ${formatValue(set)}.`);
-}
-
-function ownPrice({ model, resolution, duration }: PricedJob): number {
+  const price = typeof prices === 'function' ? prices(job) : prices;
+  const { model, resolution, duration } = job;
   const perSecond = VIDEO_TOKENS_PER_SECOND[model]?.[resolution];
-  return perSecond === undefined ? (IMAGE_TOKENS[model]?.[resolution] ?? 0) : perSecond * duration;
+  if (price === undefined)
+    return perSecond === undefined ? (IMAGE_TOKENS[model]?.[resolution] ?? 0) : perSecond * duration;
+  if (isBetween(price, 0, MAX_TOKENS)) return price;
+  throw new GenError(`prices must return a number of tokens, 0 or more, for ${model}, not ${formatValue(price)}.`);
 }
