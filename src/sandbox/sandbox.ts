@@ -121,14 +121,14 @@ function openFirstAccount(world: World): void {
 function timeControls(world: World, settled: () => Promise<void>) {
   const { timeline } = world;
   // One call at a time, so that concurrent calls don't run the same events twice.
-  let last: Promise<void> = Promise.resolve();
+  let previous: Promise<void> = Promise.resolve();
   return {
     now: () => timeline.now(),
     advance(ms) {
       checkAdvance(ms);
-      const moved = last.then(() => timeline.advance(ms, settled));
-      last = moved.catch(() => {});
-      return moved;
+      const advanced = previous.then(() => timeline.advance(ms, settled));
+      previous = advanced.catch(() => {});
+      return advanced;
     },
     settled,
   } satisfies Partial<SandboxService>;
@@ -149,8 +149,8 @@ function ruleControls({ state }: World) {
         return id;
       },
       remove(id) {
-        const at = state.faults.findIndex((fault) => fault.id === id);
-        return at !== -1 && state.faults.splice(at, 1).length === 1;
+        const index = state.faults.findIndex((fault) => fault.id === id);
+        return index !== -1 && state.faults.splice(index, 1).length === 1;
       },
       clear: () => void state.faults.splice(0),
       list: () => state.faults.map((fault) => ({ ...fault })),

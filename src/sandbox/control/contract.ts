@@ -80,9 +80,9 @@ export interface SandboxService {
   /** Ends a job immediately. Does nothing if it has already ended. Throws a GenError for an unknown ID. */
   finish(jobId: string, outcome?: Outcome): void;
 
-  /** Requests so far, oldest first, without keys. */
+  /** Logged requests, oldest first, with keys removed. */
   readonly requests: readonly RequestRecord[];
-  /** Webhook deliveries so far, oldest first. */
+  /** Logged webhook deliveries, oldest first. */
   readonly deliveries: readonly DeliveryRecord[];
   /** All jobs of all accounts, oldest first. */
   readonly jobs: readonly SandboxJob[];

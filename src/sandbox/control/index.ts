@@ -90,16 +90,16 @@ function foundOr404(isFound: boolean, noun: string): void {
 }
 
 /** Maximum length of each list in the state. The other calls return everything. */
-const LISTED_ITEMS = 100;
+const MAX_LISTED_ITEMS = 100;
 
 /** Returns the state for the sandbox's page, newest first. */
 function stateOf({ world, sandbox }: ControlCall): Fields {
   const { entries, ...money } = sandbox.ledger();
-  const newest = <T>(log: Iterable<T>) => [...log].slice(-LISTED_ITEMS).reverse();
+  const newest = <T>(log: Iterable<T>) => [...log].slice(-MAX_LISTED_ITEMS).reverse();
   return {
     now: sandbox.now(),
     money,
-    entries: entries.slice(-LISTED_ITEMS),
+    entries: entries.slice(-MAX_LISTED_ITEMS),
     jobs: newest(world.state.jobs.values()).map(viewSandboxJob),
     deliveries: newest(sandbox.deliveries),
     requests: newest(sandbox.requests),

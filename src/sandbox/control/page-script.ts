@@ -36,16 +36,16 @@ function jobCard(job) {
     el("p", { className: "facts" }, status, cost, el("span", {}, job.modelId)),
     ...(problem ? [el("p", { className: "problem" }, problem)] : []), el("p", { className: "last" }, el("code", { title: job.id }, job.id), finish));
 }
-function deliveryRow(one) {
-  const status = one.status === null ? badge(one.error ?? "no response", "bad") : badge(one.status, isGood(one.status) ? "good" : "bad");
-  const attempt = one.attempt > 1 ? " (attempt " + one.attempt + ")" : "";
-  return el("li", {}, clock(one.at), el("span", { className: "what" }, one.type + attempt), status, el("code", { className: "more", title: one.url }, one.url));
+function deliveryRow(delivery) {
+  const status = delivery.status === null ? badge(delivery.error ?? "no response", "bad") : badge(delivery.status, isGood(delivery.status) ? "good" : "bad");
+  const attempt = delivery.attempt > 1 ? " (attempt " + delivery.attempt + ")" : "";
+  return el("li", {}, clock(delivery.at), el("span", { className: "what" }, delivery.type + attempt), status, el("code", { className: "more", title: delivery.url }, delivery.url));
 }
-function requestRow(one) {
-  const kind = one.status === null ? "" : isGood(one.status) ? "good" : "bad";
-  const path = one.method + " " + one.path + one.query;
-  const notes = [one.code, one.fault && "fault: " + one.fault].filter(Boolean).join(", ");
-  return el("li", {}, clock(one.at), el("code", { className: "what", title: path }, path), badge(one.status ?? (one.fault ? "dropped" : "…"), kind),
+function requestRow(request) {
+  const kind = request.status === null ? "" : isGood(request.status) ? "good" : "bad";
+  const path = request.method + " " + request.path + request.query;
+  const notes = [request.code, request.fault && "fault: " + request.fault].filter(Boolean).join(", ");
+  return el("li", {}, clock(request.at), el("code", { className: "what", title: path }, path), badge(request.status ?? (request.fault ? "dropped" : "…"), kind),
     ...(notes ? [el("span", { className: "more soft" }, notes)] : []));
 }
 function limitRow({ name, used, limit, windowMs }) {
@@ -58,7 +58,7 @@ const faultChip = ({ id, label, left }) => el("li", {}, el("button", { type: "bu
 
 /* Plots the balance as steps, from the ledger's newest entries. */
 function plot(entries) {
-  const times = entries.map((one) => Date.parse(one.at)), balances = entries.map((one) => one.balanceTokens);
+  const times = entries.map((entry) => Date.parse(entry.at)), balances = entries.map((entry) => entry.balanceTokens);
   const low = Math.min(...balances), high = Math.max(...balances), span = Math.max(1, times.at(-1) - times[0]);
   const x = (at) => (100 * (times[at] - times[0])) / span;
   const y = (tokens) => 37 - (34 * (tokens - low)) / (high - low);

@@ -60,14 +60,14 @@ export function createOnce<T extends { readonly id: string }>(
   context: Context,
   // Each kind has its own keys.
   kind: 'job' | 'character' | 'upload',
-  { account, known, create }: { account: string; known: ReadonlyMap<string, T>; create: (fields: RequestFields) => T },
+  { account, items, create }: { account: string; items: ReadonlyMap<string, T>; create: (fields: RequestFields) => T },
 ): { item: T; headers: Record<string, string> } {
   const fields = fieldsIn(context);
   const key = context.req.header('idempotency-key')?.trim() || fields.text('idempotency_key');
   const name = `${account} ${kind} ${key}`;
   // No await in this function, so concurrent requests can't both create an item.
-  const earlier = key ? known.get(state.idempotency.get(name) ?? '') : undefined;
-  if (earlier !== undefined) return { item: earlier, headers: { 'idempotency-replayed': 'true' } };
+  const existing = key ? items.get(state.idempotency.get(name) ?? '') : undefined;
+  if (existing !== undefined) return { item: existing, headers: { 'idempotency-replayed': 'true' } };
   const item = create(fields);
   if (key) state.idempotency.set(name, item.id);
   return { item, headers: {} };
@@ -106,10 +106,12 @@ export function errorResponse(
 
 /** Builds and logs an error's response. Any error other than a {@link ServiceError} is an `internal_error`. */
 export function failRequest(record: MutableRecord, error: unknown): Response {
-  const isKnown = error instanceof ServiceError;
-  const known = isKnown ? error : new ServiceError('internal_error', `The sandbox failed: ${reasonOf(error)}`);
-  record.code = known.code;
-  return errorResponse(known.status, known.code, known.message, known.details);
+  const { status, code, message, details } =
+    error instanceof ServiceError
+      ? error
+      : new ServiceError('internal_error', `The sandbox failed: ${reasonOf(error)}`);
+  record.code = code;
+  return errorResponse(status, code, message, details);
 }
 
 /** Returns a job's file. Renders it on the first call. */
@@ -134,8 +136,9 @@ export function serveFile(request: Request, file: ServedFile): Response {
     'cache-control': 'private, no-store',
   });
   // Ranges apply only to GET, and only to the version that the client has already started to download.
-  const isSame = (request.headers.get('if-range') ?? file.etag) === file.etag;
-  const part = request.method === 'GET' && isSame ? rangeIn(request.headers.get('range'), bytes.length) : undefined;
+  const isSameVersion = (request.headers.get('if-range') ?? file.etag) === file.etag;
+  const part =
+    request.method === 'GET' && isSameVersion ? rangeIn(request.headers.get('range'), bytes.length) : undefined;
   if (part === 'unsatisfiable') {
     headers.set('content-range', `bytes */${bytes.length}`);
     headers.delete('content-type');

@@ -151,7 +151,7 @@ function createJob(parse: (fields: RequestFields) => JobSpec): (call: Call) => R
         checkCharacters(world, caller, fields.texts('character_ids'));
       return startJob(world, caller, spec);
     };
-    const { item: job, headers } = createOnce(world, context, 'job', { account, known: world.state.jobs, create });
+    const { item: job, headers } = createOnce(world, context, 'job', { account, items: world.state.jobs, create });
     const money = { quoted_token_cost: job.quotedTokenCost, balance_tokens: caller.account.freeTokens };
     const warnings = job.warnings.length === 0 ? {} : { warnings: job.warnings };
     return succeed({ job: viewJob(job, caller.baseUrl), ...money, ...warnings }, headers);
@@ -167,8 +167,8 @@ function createCharacter(call: Call): Response {
   }
   const account = caller.account.id;
   const create = (fields: RequestFields) => registerCharacter(world, account, fields);
-  const known = world.state.characters;
-  const { item, headers } = createOnce(world, context, 'character', { account, known, create });
+  const items = world.state.characters;
+  const { item, headers } = createOnce(world, context, 'character', { account, items, create });
   return succeed({ character: viewCharacter(world, caller, item) }, headers);
 }
 
@@ -211,8 +211,8 @@ function listModels(): Record<string, unknown>[] {
 async function startUpload({ world, context, caller }: Call): Promise<Response> {
   const account = caller.account.id;
   const create = (fields: RequestFields) => createUpload(world, account, fields);
-  const known = world.state.uploads;
-  const { item: upload, headers } = createOnce(world, context, 'upload', { account, known, create });
+  const items = world.state.uploads;
+  const { item: upload, headers } = createOnce(world, context, 'upload', { account, items, create });
   const expiresAt = directUrlExpiry(upload);
   const query = `expires=${expiresAt}&signature=${await sign(world, upload.id, expiresAt)}`;
   const record = {

@@ -53,8 +53,8 @@ export function openAccount(world: World, id: string, webhookSecret = secretText
 /** Creates a key. Throws a GenError for an invalid or unknown option. */
 export function addKey(world: World, options: KeyOptions, key = secretText('sk_sandbox')): string {
   checkOptions('createKey', keySchema, options);
-  const { account = MAIN_ACCOUNT, scopes: named = SCOPES } = options;
-  const scopes = SCOPES.filter((scope) => named.includes(scope));
+  const { account = MAIN_ACCOUNT, scopes: requested = SCOPES } = options;
+  const scopes = SCOPES.filter((scope) => requested.includes(scope));
   const { id } = openAccount(world, account);
   world.state.keys.set(key, { account: id, scopes, isSuspended: options.suspended ?? false, isRevoked: false });
   return key;
@@ -91,17 +91,17 @@ export function accountOfKey(world: World, authorization: string | null): string
 export function limitsOf(world: World, account: string) {
   return Object.entries(world.settings.limits).flatMap(([name, rule]) => {
     if (rule === undefined || !Number.isFinite(rule.limit)) return [];
-    const used = countedIn(world, `${account} ${name}`, rule.windowMs).length;
+    const used = recentRequests(world, `${account} ${name}`, rule.windowMs).length;
     return [{ name, used, limit: rule.limit, windowMs: rule.windowMs }];
   });
 }
 
 /** Returns the times of the requests in the current window. */
-function countedIn(world: World, name: string, windowMs: number): number[] {
-  const stamps = world.state.windows.get(name) ?? [];
+function recentRequests(world: World, name: string, windowMs: number): number[] {
+  const times = world.state.windows.get(name) ?? [];
   const from = world.timeline.now() - windowMs + 1;
-  while (stamps[0] !== undefined && stamps[0] < from) stamps.shift();
-  return stamps;
+  while (times[0] !== undefined && times[0] < from) times.shift();
+  return times;
 }
 
 /** Counts a request against a limit. Throws `rate_limited`, with the seconds until a slot is free. */
@@ -110,14 +110,14 @@ export function countRequest(world: World, caller: Caller, limit: RateLimitName)
   if (rule === undefined) return;
   const now = world.timeline.now();
   const name = `${caller.account.id} ${limit}`;
-  const stamps = countedIn(world, name, rule.windowMs);
-  if (stamps.length >= rule.limit) {
-    const retryAfterS = secondsFor(caller, (stamps[0] ?? now) + rule.windowMs - now);
+  const times = recentRequests(world, name, rule.windowMs);
+  if (times.length >= rule.limit) {
+    const retryAfterS = secondsFor(caller, (times[0] ?? now) + rule.windowMs - now);
     const message = `The rate limit of ${rule.limit} requests in ${rule.windowMs / 1000} s is reached. Wait ${retryAfterS} s.`;
     throw new ServiceError('rate_limited', message, { retryAfterS, data: { retry_after: retryAfterS } });
   }
-  stamps.push(now);
-  world.state.windows.set(name, stamps);
+  times.push(now);
+  world.state.windows.set(name, times);
 }
 
 function tokenIn(authorization: string | null | undefined): string | undefined {
@@ -138,8 +138,8 @@ interface ReservedTokens {
 }
 
 export function credit(account: Account, at: number, { type, tokens }: Pick<LedgerEntry, 'type' | 'tokens'>): void {
-  account.paidTokens = exact(account.paidTokens + tokens);
-  account.freeTokens = exact(account.freeTokens + tokens);
+  account.paidTokens = rounded(account.paidTokens + tokens);
+  account.freeTokens = rounded(account.freeTokens + tokens);
   addEntry(account, { at, jobId: null }, { type, tokens });
 }
 
@@ -159,24 +159,24 @@ export function reserve(account: Account, reservation: ReservedTokens, baseUrl: 
     const top_up_url = `${baseUrl}${BILLING_PATH}?section=billing`;
     throw new ServiceError('insufficient_balance', message, { data: { top_up_url } });
   }
-  account.freeTokens = exact(account.freeTokens - tokens);
-  account.reservedTokens = exact(account.reservedTokens + tokens);
+  account.freeTokens = rounded(account.freeTokens - tokens);
+  account.reservedTokens = rounded(account.reservedTokens + tokens);
   addEntry(account, reservation, { type: 'reserve', tokens });
 }
 
 /** Ends a reservation: spends `charged` tokens and releases the rest. */
 export function settle(account: Account, reservation: ReservedTokens, charged: number): void {
   const reserved = reservation.quoted;
-  const released = exact(reserved - charged);
-  account.reservedTokens = exact(account.reservedTokens - reserved);
-  account.spentTokens = exact(account.spentTokens + charged);
+  const released = rounded(reserved - charged);
+  account.reservedTokens = rounded(account.reservedTokens - reserved);
+  account.spentTokens = rounded(account.spentTokens + charged);
   if (charged > 0) addEntry(account, reservation, { type: 'charge', tokens: charged });
-  account.freeTokens = exact(account.freeTokens + released);
+  account.freeTokens = rounded(account.freeTokens + released);
   if (released > 0) addEntry(account, reservation, { type: 'release', tokens: released });
 }
 
 /** Rounds to a millionth, because sums of decimal prices aren't exact in binary. */
-function exact(tokens: number): number {
+function rounded(tokens: number): number {
   return Math.round(tokens * 1e6) / 1e6;
 }
 

@@ -19,13 +19,13 @@ export function registerCharacter(world: World, account: string, fields: Request
   if (upload.uploadType !== 'IMAGE' || !isWideEnough(upload.head)) {
     throw reviewError(`The image must be of a supported format and at least ${CHARACTER_WIDTH} px wide.`);
   }
-  const passes = !upload.fileName.includes(REVIEW_WORDS.rejected);
+  const isApproved = !upload.fileName.includes(REVIEW_WORDS.rejected);
   const { character: reviewMs = 0 } = world.settings.review;
-  if (!passes && reviewMs === 0) throw reviewError('The image was declined.');
+  if (!isApproved && reviewMs === 0) throw reviewError('The image was declined.');
   const now = world.timeline.now();
   const id = randomId(world.random, 'char');
   const slug = freeSlug(world, account, name);
-  const character = { id, slug, account, name, uploadId, createdAt: now, reviewedAt: now + reviewMs, passes };
+  const character = { id, slug, account, name, uploadId, createdAt: now, reviewedAt: now + reviewMs, isApproved };
   world.state.characters.set(id, character);
   return character;
 }
@@ -48,7 +48,7 @@ export function checkCharacters(world: World, caller: Caller, ids: readonly stri
       const message = `${character.id} is still under review. Try again in ${retry_after} s.`;
       throw new ServiceError('character_pending', message, { data: { retry_after }, retryAfterS: retry_after });
     }
-    if (!character.passes) throw reviewError('The image was declined.');
+    if (!character.isApproved) throw reviewError('The image was declined.');
   }
 }
 
@@ -59,7 +59,7 @@ export function charactersOf({ characters }: World['state'], account: string): S
 /** Returns a character's record. Only `character_id` is documented. */
 export function viewCharacter(world: World, caller: Caller, character: StoredCharacter): Record<string, unknown> {
   const leftMs = character.reviewedAt - world.timeline.now();
-  const status = leftMs > 0 ? 'pending' : character.passes ? 'ready' : 'failed';
+  const status = leftMs > 0 ? 'pending' : character.isApproved ? 'ready' : 'failed';
   return {
     character_id: character.id,
     slug: character.slug,

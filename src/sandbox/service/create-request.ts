@@ -119,7 +119,8 @@ function parseEdit(fields: RequestFields, ratioFields: readonly string[], fallba
   }
   const content = contentReferences(fields);
   const source = readEditSource(fields, content);
-  const unsupported = fields.given([...FRAME_FIELDS, ...CLIPS]) ?? content.find(({ role }) => role === 'frame')?.field;
+  const unsupported =
+    fields.firstPresent([...FRAME_FIELDS, ...CLIPS]) ?? content.find(({ role }) => role === 'frame')?.field;
   if (unsupported !== undefined) {
     const message = `An edit accepts its source, reference images, and audio, not ${unsupported}.`;
     throw new ServiceError('reference_combination_not_supported', message);
@@ -203,9 +204,9 @@ function readModel(
   );
 }
 
-function readPrompt(fields: RequestFields, kind: ModelCapabilities['kind'], instead?: string): string {
+function readPrompt(fields: RequestFields, kind: ModelCapabilities['kind'], contentPrompt?: string): string {
   const value = fields.raw('prompt') ?? '';
-  const prompt = value === '' ? instead : value;
+  const prompt = value === '' ? contentPrompt : value;
   if (typeof prompt !== 'string' || prompt.trim() === '') {
     throw new ServiceError('prompt_required', 'prompt must be a non-empty string.');
   }
@@ -225,7 +226,7 @@ function readChoice<T extends string | number>(
   const field = names.find((name) => fields.raw(name) !== undefined);
   if (field === undefined) return supported.includes(fallback) ? fallback : (supported[0] ?? fallback);
   const value = fields.raw(field);
-  const choice = supported.find((one) => one === value);
+  const choice = supported.find((option) => option === value);
   if (choice !== undefined) return choice;
   throw new ServiceError(
     `${what}_not_supported`,

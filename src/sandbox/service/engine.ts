@@ -24,13 +24,13 @@ const OMITTED_CLIPS = 'video_reference_fallback_omitted_clips';
 
 /** Kind and initial status of the jobs that each call creates. */
 const CALLS = {
-  images: { kind: 'image', startsAs: 'queued' },
-  characters: { kind: 'image', startsAs: 'created' },
-  videos: { kind: 'video', startsAs: 'processing' },
-  videoEdits: { kind: 'edit', startsAs: 'processing' },
+  images: { kind: 'image', initialStatus: 'queued' },
+  characters: { kind: 'image', initialStatus: 'created' },
+  videos: { kind: 'video', initialStatus: 'processing' },
+  videoEdits: { kind: 'edit', initialStatus: 'processing' },
 } as const satisfies Record<
   JobSpec['call'],
-  { readonly kind: StoredJob['kind']; readonly startsAs: StoredJob['status'] }
+  { readonly kind: StoredJob['kind']; readonly initialStatus: StoredJob['status'] }
 >;
 
 interface PlannedJob {
@@ -55,7 +55,7 @@ export function startJob(world: World, caller: Caller, spec: JobSpec): StoredJob
     throw new ServiceError('dispatch_disabled', 'Live generation is disabled in this environment. Retry later.');
   }
   const { call, modelId: model, media, audio = false } = spec;
-  const { kind, startsAs } = CALLS[call];
+  const { kind, initialStatus } = CALLS[call];
   const { resolution, durationS: duration } = media;
   const cost = sandboxPrice({ call, model, resolution, duration, audio }, world.settings.prices);
   const id = randomId(random, 'job');
@@ -69,7 +69,7 @@ export function startJob(world: World, caller: Caller, spec: JobSpec): StoredJob
     modelId: spec.modelId,
     prompt: spec.prompt,
     media: { ...media, seed: spec.seed ?? hashOf(id) },
-    status: plan.afterMs > 0 ? startsAs : 'processing',
+    status: plan.afterMs > 0 ? initialStatus : 'processing',
     quotedTokenCost: cost,
     finalTokenCost: 0,
     errorCode: null,
@@ -130,26 +130,26 @@ export function finishJob(world: World, job: StoredJob, { end, at }: { end: Plan
 /** Plans the end of a job: failed references first, then the next queued outcome, then the outcome in the prompt. */
 function planJob(world: World, caller: Caller, spec: JobSpec): PlannedJob {
   const outcome: Outcome = { ...outcomeIn(spec.prompt), ...world.state.outcomes.shift() };
-  const prepared = prepare(world, caller, spec);
-  const plain = { warnings: prepared.warnings, webhookCopies: outcome.webhookCopies ?? 1, isStalled: false };
-  if (prepared.end) return { ...plain, end: prepared.end, afterMs: 0 };
+  const prepared = prepareReferences(world, caller, spec);
+  const common = { warnings: prepared.warnings, webhookCopies: outcome.webhookCopies ?? 1, isStalled: false };
+  if (prepared.end) return { ...common, end: prepared.end, afterMs: 0 };
   const end = spec.end ?? endOf(outcome);
-  const afterMs = outcome.durationMs ?? draw(world, spec);
-  if (!outcome.stall) return { ...plain, end, afterMs };
-  // Edits are strict, too, but are documented to end by stale repair.
+  const afterMs = outcome.durationMs ?? pickDuration(world, spec);
+  if (!outcome.stall) return { ...common, end, afterMs };
+  // Edits are also strict, but the documentation says that stale repair ends them.
   const isStrict = spec.isStrict && spec.call === 'videos';
   const errorMessage = isStrict
     ? 'Dispatch stalled before the job started, and strict mode has no fallback.'
     : 'Dispatch never started. Stale repair ended the job.';
   return {
-    ...plain,
+    ...common,
     end: failure('generation_timeout', { errorMessage }),
     afterMs: isStrict ? DISPATCH_STALL_MS : STALE_AFTER_MS,
     isStalled: true,
   };
 }
 
-function draw({ settings, random }: World, { call }: JobSpec): number {
+function pickDuration({ settings, random }: World, { call }: JobSpec): number {
   const duration = settings.durations[CALLS[call].kind] ?? DEFAULT_DURATION_MS;
   if (typeof duration === 'number') return duration;
   const [min, max] = duration;
@@ -157,7 +157,11 @@ function draw({ settings, random }: World, { call }: JobSpec): number {
 }
 
 /** Prepares the references. Returns an end if one fails, or a warning if the job continues without its clips. */
-function prepare(world: World, caller: Caller, spec: JobSpec): { end?: PlannedEnd; warnings: readonly string[] } {
+function prepareReferences(
+  world: World,
+  caller: Caller,
+  spec: JobSpec,
+): { end?: PlannedEnd; warnings: readonly string[] } {
   // Check all references, because the review of a URL starts when it is first used.
   const problems = spec.references.map((reference) => problemOf(world, caller.account.id, reference));
   let warnings: readonly string[] = [];

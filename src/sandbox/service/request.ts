@@ -41,7 +41,7 @@ export function invalidRequest(message: string): ServiceError {
 /** Returns the documented error code of a status, or the sandbox's own. */
 export function codeForStatus(status: number): string {
   if (status >= 500) return status === 503 ? 'dispatch_disabled' : 'internal_error';
-  return DOCUMENTED_CODES.find(([, known]) => known === status)?.[0] ?? 'invalid_request';
+  return DOCUMENTED_CODES.find(([, documented]) => documented === status)?.[0] ?? 'invalid_request';
 }
 
 /** The fields of a JSON body. Throws `invalid_request` for a field of the wrong type. */
@@ -58,7 +58,7 @@ export class RequestFields {
   }
 
   /** Returns the first name with a value that isn't an empty list. */
-  given(names: readonly string[]): string | undefined {
+  firstPresent(names: readonly string[]): string | undefined {
     return names.find((name) => {
       const value = this.raw(name);
       return value !== undefined && !(Array.isArray(value) && value.length === 0);

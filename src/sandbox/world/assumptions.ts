@@ -2,7 +2,7 @@
 // on them.
 //
 // - A create responds with 200. Fields that aren't documented for the call have no effect. The Content-Type isn't checked.
-// - An empty string is a value, and an invalid one. An empty Idempotency-Key header counts as missing.
+// - An empty string is an invalid value. An empty Idempotency-Key header counts as missing.
 // - If the values of a field are documented, any other value is rejected with `invalid_request`.
 // - An image job starts `queued`, a one-off character `created`, a video `processing`.
 // - A repeated Idempotency-Key returns the first result, even with a different body. A rejected create doesn't use up its key.
@@ -113,7 +113,7 @@ export const OWN_CODES = {
 } as const;
 
 /** Maximum number of entries in each log. */
-export const LOGGED_ITEMS = 10_000;
+export const MAX_LOG_ENTRIES = 10_000;
 
 /** Lifetime of an output link, in milliseconds. */
 export const OUTPUT_TTL_MS = 24 * 60 * 60 * 1000;

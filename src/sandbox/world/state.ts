@@ -1,5 +1,5 @@
 import type { Job, JobStatus } from '../../schemas/job.js';
-import { LOGGED_ITEMS, type Scope } from './assumptions.js';
+import { MAX_LOG_ENTRIES, type Scope } from './assumptions.js';
 import type { ArmedFault, Outcome, PlannedEnd } from './faults-and-outcomes.js';
 import type { Settings } from './options.js';
 import { freshSeed } from './random.js';
@@ -55,7 +55,7 @@ export interface StoredJob {
   readonly webhookUrl: string | null;
   /** Number of times the event is sent: 0 loses it, 2 duplicates it. */
   readonly webhookCopies: number;
-  /** Delivery attempts so far. `retryCount` is how many of them were retries. */
+  /** Number of delivery attempts, including retries and copies. */
   deliveryCount: number;
   retryCount: number;
   readonly warnings: readonly string[];
@@ -86,10 +86,10 @@ export interface StoredCharacter {
   readonly uploadId: string;
   readonly createdAt: number;
   readonly reviewedAt: number;
-  readonly passes: boolean;
+  readonly isApproved: boolean;
 }
 
-/** A scheduled event of the service, in the sandbox's time. */
+/** A scheduled event of the service. `at` is sandbox time. */
 export interface DueEvent {
   readonly at: number;
   readonly kind: 'start' | 'end' | 'deliver';
@@ -127,7 +127,7 @@ export function createState({ seed = freshSeed(), dispatch }: Pick<Settings, 'se
 /** Appends to a log. Evicts the oldest entries when it is a tenth over its limit. */
 export function appendToLog<T>(log: T[], entry: T): void {
   log.push(entry);
-  if (log.length > LOGGED_ITEMS * 1.1) log.splice(0, log.length - LOGGED_ITEMS);
+  if (log.length > MAX_LOG_ENTRIES * 1.1) log.splice(0, log.length - MAX_LOG_ENTRIES);
 }
 
 // Public views: logs, ledger, and jobs.
@@ -212,7 +212,7 @@ export interface LedgerView {
   readonly reservedTokens: number;
   /** Tokens charged for completed jobs. */
   readonly spentTokens: number;
-  /** Tokens deposited so far, including the initial balance. */
+  /** Tokens deposited, including the initial balance. */
   readonly paidTokens: number;
   /** All entries, oldest first. */
   readonly entries: readonly LedgerEntry[];

@@ -3,10 +3,10 @@ import { sleep } from '../../runtime/deadline.js';
 import type { Settings } from './options.js';
 import type { DueEvent, State } from './state.js';
 
-/** Speedup of waits while the sandbox's own clients only wait. */
+/** Speedup while the sandbox's own clients only wait. */
 const SKIP_SPEED = 1000;
 /** Interval of attempts to skip a wait, in real milliseconds. */
-const SKIP_AGAIN_MS = 2;
+const SKIP_RETRY_MS = 2;
 /** Maximum delay of a JavaScript timer. */
 const MAX_TIMER_MS = 2 ** 31 - 2;
 
@@ -64,7 +64,7 @@ export class Timeline {
   step(): boolean {
     const at = this.#nextAt();
     if (at === undefined) return false;
-    this.#reach(at);
+    this.#advanceTo(at);
     this.#runNext();
     return true;
   }
@@ -77,7 +77,7 @@ export class Timeline {
       this.step();
       await settled();
     }
-    this.#reach(target);
+    this.#advanceTo(target);
     this.#arm();
   }
 
@@ -99,7 +99,7 @@ export class Timeline {
     };
   }
 
-  #reach(time: number): void {
+  #advanceTo(time: number): void {
     this.#base += Math.max(0, time - this.now());
   }
 
@@ -145,10 +145,10 @@ export class Timeline {
     this.#armed = undefined;
     if (this.#options.settings.skipsWaits && !isIdle && this.now() < at) {
       if (!this.#options.activity.isQuiet) {
-        this.#armFor(at, SKIP_AGAIN_MS, isIdle);
+        this.#armFor(at, SKIP_RETRY_MS, isIdle);
         return;
       }
-      this.#reach(at);
+      this.#advanceTo(at);
     }
     for (let next = this.#nextAt(); next !== undefined && next <= this.now(); next = this.#nextAt()) this.#runNext();
     this.#arm();
@@ -174,9 +174,9 @@ const QUIET_TURNS = 12;
 /** Real milliseconds without progress after which work counts as waiting, too. */
 const GRACE_MS = { work: 2000, body: 250 } as const;
 
-interface Mark {
+interface Work {
   readonly kind: keyof typeof GRACE_MS;
-  movedAt: number;
+  progressedAt: number;
 }
 
 /** Work in flight that progresses without the sandbox's clock. */
@@ -187,21 +187,21 @@ export interface WorkInFlight {
 
 /** Tracks whether clients and receivers are busy, or only wait for the clock. */
 export class Activity {
-  readonly #marks = new Set<Mark>();
+  readonly #inFlight = new Set<Work>();
   #changes = 0;
 
   /** Called when a request or a delivery starts (`work`), or the read of a response body (`body`). */
-  begin(kind: Mark['kind']): WorkInFlight {
-    const mark = { kind, movedAt: monotonic() };
-    this.#marks.add(mark);
+  begin(kind: Work['kind']): WorkInFlight {
+    const work = { kind, progressedAt: monotonic() };
+    this.#inFlight.add(work);
     this.touch();
     return {
       touch: () => {
-        mark.movedAt = monotonic();
+        work.progressedAt = monotonic();
         this.touch();
       },
       end: () => {
-        if (this.#marks.delete(mark)) this.touch();
+        if (this.#inFlight.delete(work)) this.touch();
       },
     };
   }
@@ -212,7 +212,7 @@ export class Activity {
 
   /** True if nothing is in flight, or nothing in flight has progressed recently. */
   get isQuiet(): boolean {
-    return !this.#moves('work') && !this.#moves('body');
+    return !this.#isBusy('work') && !this.#isBusy('body');
   }
 
   /** Resolves when no request or delivery is in flight and nothing new starts. */
@@ -220,17 +220,17 @@ export class Activity {
     let seen = this.#changes;
     for (let quiet = 0; quiet < QUIET_TURNS; quiet++) {
       await nextTurn();
-      if (this.#changes === seen && !this.#moves('work')) continue;
+      if (this.#changes === seen && !this.#isBusy('work')) continue;
       seen = this.#changes;
       quiet = -1;
     }
   }
 
   /** Returns true if work of this kind has progressed recently. Drops work that hasn't. */
-  #moves(kind: Mark['kind']): boolean {
-    for (const mark of this.#marks) {
-      if (monotonic() - mark.movedAt > GRACE_MS[mark.kind]) this.#marks.delete(mark);
-      else if (mark.kind === kind) return true;
+  #isBusy(kind: Work['kind']): boolean {
+    for (const work of this.#inFlight) {
+      if (monotonic() - work.progressedAt > GRACE_MS[work.kind]) this.#inFlight.delete(work);
+      else if (work.kind === kind) return true;
     }
     return false;
   }

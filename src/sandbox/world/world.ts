@@ -17,7 +17,7 @@ export interface World {
   readonly random: RandomSource;
   readonly timeline: Timeline;
   readonly activity: Activity;
-  /** Files rendered so far. */
+  /** Rendered files of jobs. */
   readonly files: WeakMap<StoredJob, ServedFile>;
   readonly inFlight: Set<Promise<void>>;
   readonly storageSecret: string;
