@@ -40,17 +40,17 @@ export class UsageError extends GenError {
 }
 
 /** Rethrows an error as a UsageError, for example for a port in use. */
-export function asUsage(cause: unknown): never {
+export function rethrowAsUsage(cause: unknown): never {
   throw new UsageError(cause instanceof Error ? cause.message : String(cause), { cause });
 }
 
 /** Rethrows the error of an invalid store as a UsageError. Outages stay unchanged. */
-export function asStoreUsage(cause: unknown): never {
-  if (GenError.isInstance(cause) && cause.recovery === 'fix_setup') asUsage(cause);
+export function rethrowStoreUsage(cause: unknown): never {
+  if (GenError.isInstance(cause) && cause.recovery === 'fix_setup') rethrowAsUsage(cause);
   throw cause;
 }
 
-/** The first row that matches an error decides the exit code. */
+/** The first row that matches an error determines the exit code. */
 const CODES = [
   { code: EXIT.failed, kinds: [JobError] },
   {
@@ -132,13 +132,13 @@ function proxyAdvice(env: Readonly<Record<string, string | undefined>>): string 
 }
 
 export interface NextStep {
-  /** For example, `The job continues. Wait for it`. */
-  readonly what: string;
+  /** For example, `The job continues. Wait for it`. Ends without a period if a command follows. */
+  readonly text: string;
   readonly command?: string;
 }
 
-export function sentenceOf({ what, command }: NextStep): string {
-  return command === undefined ? what : `${what} with: ${command}`;
+export function sentenceOf({ text, command }: NextStep): string {
+  return command === undefined ? text : `${text} with: ${command}`;
 }
 
 /** Returns the advice for a create with an unknown outcome. */
@@ -152,11 +152,11 @@ export function nextStepOf(
   resumeStep: NextStep | undefined,
   env: Readonly<Record<string, string | undefined>>,
 ): NextStep | undefined {
-  const step = (what: string | undefined) => (what === undefined ? undefined : { what });
-  // The job's own message explains what to change.
+  const step = (text: string | undefined) => (text === undefined ? undefined : { text });
+  // The error's message explains what to change.
   if (JobError.isInstance(error)) return error.job.finalTokenCost ? undefined : step('Nothing was charged.');
   if (DownloadError.isInstance(error) && error.code === 'job_not_finished')
-    return { what: 'Wait for it', command: `gen-client wait ${quote(error.jobId)}` };
+    return { text: 'Wait for it', command: `gen-client wait ${quote(error.jobId)}` };
   if (DownloadError.isInstance(error) && error.code === 'job_without_output') return undefined;
   // There is no job to continue.
   if (NotFoundError.isInstance(error)) return undefined;

@@ -2,7 +2,7 @@
 import { EXIT } from './errors.js';
 import { main } from './main.js';
 
-// A reader that exits early (`| head`), or a full disk behind a redirect, must not end a charged job.
+// A reader that exits early (`| head`), or a full disk behind a redirect, must not interrupt a job that is already charged.
 process.stderr.on('error', () => {});
 process.stdout.on('error', ({ code, message }: NodeJS.ErrnoException) => {
   if (code === 'EPIPE') return;

@@ -55,7 +55,7 @@ export async function main(words: readonly string[], host: CliHost): Promise<num
   } catch (error) {
     terminal.end();
     if (!signal.aborted || !session) return reportFailure({ terminal, env: host.env }, error, session);
-    const message = sentenceOf(session.next ?? { what: 'Nothing was created.' });
+    const message = sentenceOf(session.next ?? { text: 'Nothing was created.' });
     const interruption = { name: 'Interrupted', message, code: 'interrupted' };
     if (terminal.isJson) terminal.result({ ...session.outcome, error: interruption }, []);
     else terminal.note(`Interrupted. ${message}`);

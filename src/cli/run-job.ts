@@ -35,7 +35,7 @@ export type JobCreators = {
 /** Checks the target, creates a job, waits for it, and saves its file. */
 export async function runJobCommand(
   session: Session,
-  { call, params }: { readonly call: CallName; readonly params: GivenParams },
+  { call, params }: { readonly call: CallName; readonly params: CallParams },
   flags: JobFlags,
 ): Promise<void> {
   const { terminal } = session;
@@ -48,7 +48,7 @@ export async function runJobCommand(
   checkOutputPath(session, { ...flags, mayExist: flags.idempotencyKey !== undefined });
   session.outcome = { idempotencyKey };
   const creator = (session.client() as JobCreators)[call];
-  await sendingFiles(session, params, async (onUploadProgress) => {
+  await withUploadProgress(session, params, async (onUploadProgress) => {
     const options = { idempotencyKey, signal: session.signal, onUploadProgress };
     if (!flags.wait) {
       const created = await creator.create(fields as never, options);
@@ -100,7 +100,7 @@ export async function waitAndSave(
     show({ text: job.status, step: job.status, etaMs: etaMs ?? leftMs });
   };
   const onAccepted = (job: Job) => {
-    session.next = { what: `Job ${job.id} continues. Wait for it`, command: resumeLine(job.id, flags) };
+    session.next = { text: `Job ${job.id} continues. Wait for it`, command: resumeLine(job.id, flags) };
     onUpdate(job);
   };
   try {
@@ -162,18 +162,18 @@ export interface ReferenceFields {
 }
 
 /** A field, and its value from the command line. */
-type Given = readonly [field: string | ReferenceFields, value: unknown];
+type ParamInput = readonly [field: string | ReferenceFields, value: unknown];
 
-export interface GivenParams {
+export interface CallParams {
   /** Contains files by value. */
   readonly fields: Readonly<Record<string, unknown>>;
   readonly files: readonly { readonly field: string; readonly path: string }[];
 }
 
-export function paramsOf(given: readonly Given[]): GivenParams {
+export function paramsOf(inputs: readonly ParamInput[]): CallParams {
   const fields: Record<string, unknown> = {};
   const files: { field: string; path: string }[] = [];
-  for (const [field, value] of given) {
+  for (const [field, value] of inputs) {
     if (value === undefined) continue;
     if (typeof field === 'string') {
       fields[field] = value;
@@ -194,13 +194,13 @@ export function paramsOf(given: readonly Given[]): GivenParams {
 type UploadProgress = Parameters<NonNullable<UploadOptions['onProgress']>>[0];
 
 /** Shows the upload progress of a call. Adds the file names to its errors. */
-export async function sendingFiles<T>(
+export async function withUploadProgress<T>(
   session: Session,
-  { files }: GivenParams,
+  { files }: CallParams,
   call: (onUploadProgress: (progress: UploadProgress) => void) => PromiseLike<T>,
 ): Promise<T> {
-  const what = files.length === 1 ? basename(files[0]?.path ?? '') : `${files.length} files`;
-  const show = session.terminal.progress(`Uploading ${what}`);
+  const names = files.length === 1 ? basename(files[0]?.path ?? '') : `${files.length} files`;
+  const show = session.terminal.progress(`Uploading ${names}`);
   try {
     return await call(({ sentBytes, totalBytes }) => show(bytesProgress(sentBytes, totalBytes)));
   } catch (error) {

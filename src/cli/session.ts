@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { type ClientOptions, GenClient, type Hooks } from '../index.js';
 import { reasonOf } from '../runtime/callbacks.js';
-import { asUsage, EXIT, messageOf, type NextStep, sameKeyAdvice, UsageError } from './errors.js';
+import { EXIT, messageOf, type NextStep, rethrowAsUsage, sameKeyAdvice, UsageError } from './errors.js';
 import type { OutputStreams, Terminal } from './terminal.js';
 
 /** The process that a command runs in, or a substitute in tests. */
@@ -80,7 +80,7 @@ function createClient({ host, terminal, baseUrl }: Session, options: ClientOptio
   try {
     return create({ baseUrl, apiKey: variable(host, 'GEN_API_KEY'), logger, logLevel: 'warn', ...options });
   } catch (cause) {
-    return asUsage(cause);
+    return rethrowAsUsage(cause);
   }
 }
 
@@ -95,7 +95,7 @@ function hooksOf(session: Session): Hooks {
     onRequest({ idempotencyKey }) {
       const { outcome } = session;
       if (outcome.idempotencyKey !== idempotencyKey || idempotencyKey === undefined || outcome.job) return;
-      session.next = { what: sameKeyAdvice(idempotencyKey) };
+      session.next = { text: sameKeyAdvice(idempotencyKey) };
     },
     onWait({ limit, waitMs, reason }) {
       if (waitMs < MIN_REPORTED_WAIT_MS) return;

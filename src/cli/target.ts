@@ -117,7 +117,7 @@ function downloadStep(jobId: string, { out, force }: SaveFlags, error?: unknown)
   if (isConflict && (out === undefined || statsOf(out)?.isDirectory())) return undefined;
   const isTargetAtFault = isConflict || (DownloadError.isInstance(error) && error.code === 'cannot_write');
   const command = downloadLine(jobId, isTargetAtFault ? {} : { out, force });
-  return { what: 'The job is completed. Save its file', command };
+  return { text: 'The job is completed. Save its file', command };
 }
 
 export function downloadLine(jobId: string, { out, force }: SaveFlags): string {

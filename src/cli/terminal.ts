@@ -12,7 +12,7 @@ export interface Progress {
   /** Estimated milliseconds until the end. */
   readonly etaMs?: number | undefined;
   /** From 0 to 1. */
-  readonly share?: number | undefined;
+  readonly fraction?: number | undefined;
 }
 
 export type ShowProgress = (progress: Progress) => void;
@@ -20,8 +20,8 @@ export type ShowProgress = (progress: Progress) => void;
 /** Returns a transfer's progress. Its step changes at each quarter, so that a log stays short. */
 export function bytesProgress(bytes: number, total: number | undefined): Progress {
   if (!total) return { text: megabytes(bytes), step: 0 };
-  const share = bytes / total;
-  return { text: `${Math.floor(100 * share)}% of ${megabytes(total)}`, step: Math.floor(4 * share), share };
+  const fraction = bytes / total;
+  return { text: `${Math.floor(100 * fraction)}% of ${megabytes(total)}`, step: Math.floor(4 * fraction), fraction };
 }
 
 /** Formats a time as `1:05`. */
@@ -32,19 +32,19 @@ function minutes(ms: number): string {
 
 const BAR_WIDTH = 20;
 
-function bar(share: number): string {
-  const full = Math.round(BAR_WIDTH * Math.min(1, Math.max(0, share)));
+function bar(fraction: number): string {
+  const full = Math.round(BAR_WIDTH * Math.min(1, Math.max(0, fraction)));
   return `${'█'.repeat(full)}${'░'.repeat(BAR_WIDTH - full)}`;
 }
 
 /** Returns a live line's text. Its times advance between updates. */
-function liveText(label: string, { text, etaMs, share }: Progress, startMs: number, updatedMs: number): string {
+function liveText(label: string, { text, etaMs, fraction }: Progress, startMs: number, updatedMs: number): string {
   const nowMs = systemClock.now();
   const leftMs = etaMs === undefined ? 0 : etaMs - (nowMs - updatedMs);
   const left = leftMs > 0 ? `, about ${minutes(leftMs)} left` : '';
   const words = [
     label,
-    share === undefined ? undefined : bar(share),
+    fraction === undefined ? undefined : bar(fraction),
     text,
     `${minutes(nowMs - startMs)} elapsed${left}`,
   ];

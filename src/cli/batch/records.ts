@@ -31,7 +31,7 @@ const GROUP = 'batch';
 /** Ten years, so that a batch can be run again much later. */
 const RECORD_TTL_MS = 3_650 * 24 * 60 * 60_000;
 
-type Keyed = Pick<Row, 'key' | 'content'>;
+type RowKey = Pick<Row, 'key' | 'content'>;
 
 export class RowRecords {
   readonly #store: Store;
@@ -41,7 +41,7 @@ export class RowRecords {
   /** Upload IDs from earlier runs, by file. */
   readonly #uploads = new Map<unknown, string>();
   /** Rows that this run creates with earlier uploads. */
-  readonly #withUploads = new Set<Row>();
+  readonly #rowsWithUploads = new Set<Row>();
 
   private constructor(store: Store, values: Readonly<Record<string, string>>) {
     this.#store = store;
@@ -57,17 +57,17 @@ export class RowRecords {
     return records;
   }
 
-  of({ key }: Keyed): RowRecord {
+  of({ key }: RowKey): RowRecord {
     return this.#records.get(key) ?? {};
   }
 
   /** Returns the key of the row's next create. */
-  keyOf(row: Keyed): string {
+  keyOf(row: RowKey): string {
     return this.of(row).key ?? row.key;
   }
 
   /** Returns true if the row may have been charged. */
-  isSent(row: Keyed): boolean {
+  isSent(row: RowKey): boolean {
     const { phase = 'open' } = this.#creates.get(this.keyOf(row)) ?? {};
     return this.of(row).job !== undefined || phase !== 'open';
   }
@@ -76,14 +76,14 @@ export class RowRecords {
   paramsOf(row: Row): Row['params'] {
     return mapItems(row.params, (item) => {
       const id = this.#uploads.get(item);
-      if (id !== undefined) this.#withUploads.add(row);
+      if (id !== undefined) this.#rowsWithUploads.add(row);
       return id ?? item;
     });
   }
 
   /** Called when the service no longer has an upload. Returns false if the row has none of an earlier run. */
-  async forgetUploads(row: Row): Promise<boolean> {
-    if (!this.#withUploads.delete(row)) return false;
+  async discardUploads(row: Row): Promise<boolean> {
+    if (!this.#rowsWithUploads.delete(row)) return false;
     for (const item of Object.values(row.params).flat()) this.#uploads.delete(item);
     // The service may repeat its rejection for the same key.
     await this.update(row, { key: idempotencyKeyFrom(this.keyOf(row), 'uploads') });
@@ -106,19 +106,19 @@ export class RowRecords {
     }
   }
 
-  async update(row: Keyed, more: RowRecord): Promise<void> {
-    const record = { ...this.of(row), content: row.content, ...more };
+  async update(row: RowKey, changes: RowRecord): Promise<void> {
+    const record = { ...this.of(row), content: row.content, ...changes };
     this.#records.set(row.key, record);
-    const changes = { [row.key]: { value: JSON.stringify(record), ttlMs: RECORD_TTL_MS } };
+    const entry = { [row.key]: { value: JSON.stringify(record), ttlMs: RECORD_TTL_MS } };
     let isWritten = false;
     while (!isWritten) {
       const { version } = await this.#store.read(GROUP, []);
-      isWritten = await this.#store.write(GROUP, version, changes);
+      isWritten = await this.#store.write(GROUP, version, entry);
     }
   }
 
   /** Assigns new keys to rows with failed jobs. An interrupted run reuses the new keys. */
-  async retryFailed(rows: readonly Keyed[]): Promise<void> {
+  async retryFailed(rows: readonly RowKey[]): Promise<void> {
     for (const row of rows) {
       const { job } = this.of(row);
       if (job && !isCompleted(job)) {

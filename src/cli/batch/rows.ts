@@ -5,6 +5,7 @@ import { parse } from 'csv-parse/sync';
 import { fromPath } from '../../adapters/node/index.js';
 import { type ClientOptions, type GenClient, idempotencyKeyFrom } from '../../index.js';
 import { reasonOf } from '../../runtime/callbacks.js';
+import { type Fields, isFields } from '../../schemas/envelope.js';
 import { formatValue } from '../../schemas/format-value.js';
 import { didYouMean } from '../../schemas/spelling.js';
 import { UsageError } from '../errors.js';
@@ -13,12 +14,6 @@ import { repeatedName } from './repeated-name.js';
 
 export const STDIN = '-';
 
-type Fields = Record<string, unknown>;
-
-function isFields(value: unknown): value is Fields {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
 export interface PromptsFile {
   readonly path: string;
   /** Part of each row's key. A name that ends in `.csv` or `.tsv` means CSV. */
@@ -26,7 +21,7 @@ export interface PromptsFile {
   readonly bytes: Uint8Array;
 }
 
-async function parsePrompts({ path, name, bytes }: PromptsFile): Promise<ReadRow[]> {
+async function parsePrompts({ path, name, bytes }: PromptsFile): Promise<UnparsedRow[]> {
   let text: string;
   try {
     text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
@@ -40,18 +35,15 @@ async function parsePrompts({ path, name, bytes }: PromptsFile): Promise<ReadRow
   throw new UsageError(`${path} is empty. Write one JSON object per line, or CSV with a header in a file named .csv.`);
 }
 
-function jsonRows(text: string): ReadRow[] {
-  const read = (line: string) => {
-    const value = readJson(line);
+function jsonRows(text: string): UnparsedRow[] {
+  const read = (json: string) => {
+    const value = readJson(json);
     if (!isFields(value)) throw new UsageError('not a JSON object');
-    const repeated = repeatedName(line);
-    if (repeated !== undefined) throw new UsageError(`"${repeated}" appears twice. Remove one of them.`);
+    const duplicate = repeatedName(json);
+    if (duplicate !== undefined) throw new UsageError(`"${duplicate}" appears twice. Remove one of them.`);
     return value;
   };
-  const lines = text
-    .split('\n')
-    .map((line, at) => ({ line: at + 1, read: () => read(line), isRow: line.trim() !== '' }));
-  return lines.filter(({ isRow }) => isRow);
+  return text.split('\n').flatMap((json, at) => (json.trim() === '' ? [] : [{ line: at + 1, read: () => read(json) }]));
 }
 
 export interface Row {
@@ -125,8 +117,8 @@ export async function readRows(file: PromptsFile, check: RowCheck): Promise<Row[
     }
   }
   // File systems may ignore case.
-  problems.push(...repeated(drafts, 'id', ({ id }) => id?.toLowerCase()));
-  problems.push(...repeated(drafts, 'idempotency_key', ({ params }) => params.idempotency_key));
+  problems.push(...duplicatesOf(drafts, 'id', ({ id }) => id?.toLowerCase()));
+  problems.push(...duplicatesOf(drafts, 'idempotency_key', ({ params }) => params.idempotency_key));
   if (problems.length > 0) {
     const more = problems.length > MAX_PROBLEMS ? [`and ${problems.length - MAX_PROBLEMS} more`] : [];
     throw new UsageError(`${path}: ${[...problems.slice(0, MAX_PROBLEMS), ...more].join('; ')}`);
@@ -134,7 +126,7 @@ export async function readRows(file: PromptsFile, check: RowCheck): Promise<Row[
   return withKeys(drafts, name, sources);
 }
 
-function draftOf({ line, read }: ReadRow, at: { readonly folder: string; readonly sources: Sources }): RowDraft {
+function draftOf({ line, read }: UnparsedRow, at: { readonly folder: string; readonly sources: Sources }): RowDraft {
   const { call: name = 'videos', id, label, extraBody, ...rest } = read();
   if (extraBody !== undefined && !isFields(extraBody)) throw new UsageError('extraBody must be an object.');
   if (id !== undefined && !(typeof id === 'string' && ROW_ID.test(id))) {
@@ -189,7 +181,7 @@ export function mapItems(params: Fields, change: (item: unknown, field: string) 
   return Object.fromEntries(fields);
 }
 
-function repeated(drafts: readonly RowDraft[], what: string, read: (draft: RowDraft) => unknown): string[] {
+function duplicatesOf(drafts: readonly RowDraft[], what: string, read: (draft: RowDraft) => unknown): string[] {
   const lines = new Map<unknown, number>();
   return drafts.flatMap((draft) => {
     const value = read(draft);
@@ -233,7 +225,7 @@ function canonical(value: unknown): string {
   );
 }
 
-interface ReadRow {
+interface UnparsedRow {
   readonly line: number;
   /** Throws a UsageError for an invalid row. */
   readonly read: () => Fields;
@@ -244,7 +236,7 @@ interface CsvRecord {
   readonly info: { readonly lines: number };
 }
 
-async function csvRows(path: string, text: string): Promise<ReadRow[]> {
+async function csvRows(path: string, text: string): Promise<UnparsedRow[]> {
   const schemas = await fieldSchemas();
   try {
     const records: CsvRecord[] = parse(text, {
@@ -275,9 +267,9 @@ function checkedColumns(names: readonly string[]): string[] {
   if (columns.length === 1 && only.includes(';')) {
     throw new UsageError(`the header has one column, "${only}". Separate columns with commas, not semicolons.`);
   }
-  const repeated = columns.find((name, at) => name !== '' && columns.indexOf(name) !== at);
-  if (repeated === undefined) return columns;
-  throw new UsageError(`the column "${repeated}" appears twice. Remove one of them.`);
+  const duplicate = columns.find((name, at) => name !== '' && columns.indexOf(name) !== at);
+  if (duplicate === undefined) return columns;
+  throw new UsageError(`the column "${duplicate}" appears twice. Remove one of them.`);
 }
 
 function readJson(text: string): unknown {

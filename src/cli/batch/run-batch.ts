@@ -43,7 +43,7 @@ export interface RowResult {
 
 export interface BatchPlan {
   readonly rows: readonly Row[];
-  /** Uses `store`. */
+  /** A client that uses `store`. */
   readonly client: GenClient;
   readonly store: Store;
   readonly records: RowRecords;
@@ -76,7 +76,7 @@ function isSystemic(error: unknown): boolean {
 const LOST_PAUSES_MS = [1_000, 4_000, 15_000];
 
 const SKIP_MESSAGES = {
-  batch_stopped: 'The batch was stopped. The next run resumes what was sent.',
+  batch_stopped: 'The batch was stopped. The next run resumes the rows already sent.',
   budget_exceeded: 'It would exceed --max-tokens.',
 };
 
@@ -148,7 +148,7 @@ class BatchRun {
       const job = records.of(row).job ?? (await this.#jobOf(row));
       if (job === undefined) return;
       if (isCompleted(job)) await this.#save(row, job);
-      else this.#endWithError({ row, status: 'failed', job, error: records.of(row).error });
+      else this.#reportError({ row, status: 'failed', job, error: records.of(row).error });
     } catch (error) {
       if (!signal.aborted) this.#fail(row, error);
     }
@@ -167,7 +167,7 @@ class BatchRun {
     } catch (error) {
       if (create.signal.aborted) return this.#skip(row, 'batch_stopped');
       const isLost = !this.#accepted.has(row) && failureKindOf(error) === 'lost';
-      const isUploadMissing = isUnknownUpload(error) && (await records.forgetUploads(row));
+      const isUploadMissing = isUnknownUpload(error) && (await records.discardUploads(row));
       if (isLost || isUploadMissing || BudgetExceededError.isInstance(error)) {
         this.#retries.set(row, error);
         return undefined;
@@ -206,13 +206,13 @@ class BatchRun {
       const saved = savedBefore(records.of(row), target);
       const file = saved ?? (await saveFile(client, job, { ...target, id: row.id, signal }));
       if (!saved) await records.update(row, { path: file.path });
-      this.#end({ row, status: 'completed', job, file });
+      this.#report({ row, status: 'completed', job, file });
     } catch (error) {
       signal.throwIfAborted();
       // A full disk affects all other files, too.
       if (DownloadError.isInstance(error) && error.code === 'cannot_write') this.#stop(error);
       const next = downloadLine(job.id, { out: target.out });
-      this.#endWithError({ row, status: 'not_saved', job, error: errorDocument(error), next });
+      this.#reportError({ row, status: 'not_saved', job, error: errorDocument(error), next });
     }
   }
 
@@ -220,10 +220,10 @@ class BatchRun {
     if (isSystemic(error)) this.#stop(error);
     const accepted = this.#accepted.get(row)?.job;
     const result = { row, error: errorDocument(error) };
-    if (accepted === undefined || NotFoundError.isInstance(error)) this.#endWithError({ ...result, status: 'failed' });
+    if (accepted === undefined || NotFoundError.isInstance(error)) this.#reportError({ ...result, status: 'failed' });
     else {
       const job = { ...accepted, ...(WaitTimeoutError.isInstance(error) && error.job) };
-      this.#endWithError({ ...result, status: 'pending', job }, EXIT.service);
+      this.#reportError({ ...result, status: 'pending', job }, EXIT.service);
     }
   }
 
@@ -233,16 +233,16 @@ class BatchRun {
   }
 
   #skip(row: Row, code: keyof typeof SKIP_MESSAGES): undefined {
-    this.#endWithError({ row, status: 'not_started', error: { name: 'GenError', message: SKIP_MESSAGES[code], code } });
+    this.#reportError({ row, status: 'not_started', error: { name: 'GenError', message: SKIP_MESSAGES[code], code } });
   }
 
-  #endWithError(result: RowResult & { row: Row }, exitCode: number = EXIT.failed): void {
+  #reportError(result: RowResult & { row: Row }, exitCode: number = EXIT.failed): void {
     // A failed row takes precedence over a pending one.
     if (this.#session.exitCode === EXIT.done || exitCode === EXIT.failed) this.#session.exitCode = exitCode;
-    this.#end(result);
+    this.#report(result);
   }
 
-  #end(result: RowResult & { row: Row }): void {
+  #report(result: RowResult & { row: Row }): void {
     const warnings = this.#accepted.get(result.row)?.warnings ?? [];
     this.#plan.onResult(warnings.length > 0 ? { ...result, warnings } : result);
   }

@@ -8,7 +8,7 @@ import { type BatchTarget, RowRecords, rejectConflicts } from '../batch/records.
 import { type PromptsFile, readRows, rowCheck, STDIN } from '../batch/rows.js';
 import { type RowResult, runBatch } from '../batch/run-batch.js';
 import { type OpenSession, parseTime, parseTimeout, runCommand, withExamples } from '../command.js';
-import { asStoreUsage, exitCodeOf, messageOf, UsageError } from '../errors.js';
+import { exitCodeOf, messageOf, rethrowStoreUsage, UsageError } from '../errors.js';
 import { quote } from '../quote.js';
 import { type WaitFlags, waitOptions } from '../run-job.js';
 import { readInput, type Session } from '../session.js';
@@ -80,10 +80,10 @@ async function batch(session: Session, path: string, flags: BatchFlags): Promise
   const store = fileStore(join(target.out, storeName));
   try {
     const client = session.client({ store });
-    const records = await RowRecords.read(rows, store, client).catch(asStoreUsage);
+    const records = await RowRecords.read(rows, store, client).catch(rethrowStoreUsage);
     if (flags.retryFailed) await records.retryFailed(rows);
     rejectConflicts(rows, { ...target, store: storeName }, records);
-    session.next = { what: 'Run the same command again to resume. No row is charged twice.' };
+    session.next = { text: 'Run the same command again to resume. No row is charged twice.' };
     const results: RowResult[] = [];
     session.outcome = {
       get report() {
@@ -235,7 +235,7 @@ interface BatchProgress {
 function batchProgress({ rows, done, failed, tokens }: BatchProgress, elapsedMs: number): Progress {
   const text = `${done} of ${rows} done, ${failed} failed, ${counted(tokens, 'token')}`;
   const etaMs = done === 0 ? undefined : (elapsedMs / done) * (rows - done);
-  return { text, step: done, share: done / rows, etaMs };
+  return { text, step: done, fraction: done / rows, etaMs };
 }
 
 function counted(count: number, noun: string): string {

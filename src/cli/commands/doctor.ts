@@ -75,7 +75,7 @@ const about =
     ...facts,
   });
 
-/** Receivers compare an event's time with their clock, and reject it after {@link OLD_S}. */
+/** Smaller differences are harmless, because receivers accept an event for almost {@link EXPIRED_S} seconds. */
 const MIN_REPORTED_SKEW_S = 30;
 
 /** Calls GET /v1/models, which needs no key, and compares this machine's clock with the Date header. */
@@ -105,10 +105,10 @@ function clockCheck(header: string | null, now: number): Check {
   const offS = Math.abs(skewS);
   if (offS < MIN_REPORTED_SKEW_S) return result('ok', message, { skewS });
   const fix = `${message} Set the clock: webhooks are rejected if their time is wrong.`;
-  return result(offS < OLD_S - 1 ? 'warning' : 'failed', fix, { skewS });
+  return result(offS < EXPIRED_S - 1 ? 'warning' : 'failed', fix, { skewS });
 }
 
-/** A valid key gets "not found" for an unknown job. */
+/** Requests a job that doesn't exist, because a valid key gets a 404. */
 async function checkKey(client: GenClient, signal: AbortSignal): Promise<Check> {
   const result = about('key');
   try {
@@ -132,7 +132,7 @@ function rateLimitIn(error: unknown): string | undefined {
 }
 
 const PING_TIMEOUT_MS = 10_000;
-const OLD_S = 301;
+const EXPIRED_S = 301;
 /** Not a type of the service, which all start with "job.". */
 const PING_TYPE = 'doctor.ping';
 
@@ -174,7 +174,7 @@ async function checkWebhook(url: string, { host, signal }: Session): Promise<Che
   const isAccepted = (response: unknown) => isResponse(response) && response.ok;
   const accepted = [
     isAccepted(await send({ secret: `not ${secret}`, timestamp })) ? ['a forged event'] : [],
-    isAccepted(await send({ secret, timestamp: timestamp - OLD_S })) ? [`an event that is ${OLD_S} s old`] : [],
+    isAccepted(await send({ secret, timestamp: timestamp - EXPIRED_S })) ? [`an event that is ${EXPIRED_S} s old`] : [],
   ].flat();
   if (accepted.length > 0) {
     return result('failed', `The receiver also accepts ${accepted.join(' and ')}. Verify events.`, facts);

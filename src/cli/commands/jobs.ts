@@ -6,7 +6,7 @@ import { ledgerOf } from '../../ledger/ledger.js';
 import { unfinishedCreatesIn } from '../../ledger/resume.js';
 import { systemClock } from '../../runtime/clock.js';
 import { addSaveFlags, addWaitFlags, type JobFlags, type OpenSession, runCommand, withExamples } from '../command.js';
-import { asStoreUsage, EXIT, errorDocument, messageOf, sentenceOf, UsageError } from '../errors.js';
+import { EXIT, errorDocument, messageOf, rethrowStoreUsage, sentenceOf, UsageError } from '../errors.js';
 import { describeJob, resumeLine, type WaitFlags, waitAndSave, waitOptions } from '../run-job.js';
 import type { Session } from '../session.js';
 import { checkOutputPath, saveTo } from '../target.js';
@@ -49,8 +49,8 @@ export function waitCommand(open: OpenSession): Command {
   return runCommand<WaitFlags>(command, open, async (session, ids, flags) => {
     checkOutputPath(session, { ...flags, mayExist: true }, ids.length);
     const [id = '', ...others] = ids;
-    const what = others.length === 0 ? `Job ${id} continues. Wait for it` : 'The jobs continue. Wait for them';
-    session.next = { what, command: resumeLine(ids, flags) };
+    const text = others.length === 0 ? `Job ${id} continues. Wait for it` : 'The jobs continue. Wait for them';
+    session.next = { text, command: resumeLine(ids, flags) };
     const client = session.client();
     if (others.length === 0) {
       await waitAndSave(session, flags, (options) => client.waitForJob(id, options));
@@ -101,7 +101,7 @@ async function saveAll(
     const ids = failures.map(({ id }) => id).join(', ');
     throw new GenError(`Some jobs did not finish: ${ids}.`, { cause: failures[0]?.error });
   }
-  terminal.result({ jobs }, jobs.length === 0 ? [NOTHING_LEFT] : []);
+  terminal.result({ jobs }, jobs.length === 0 ? [NOTHING_TO_RESUME] : []);
 }
 
 function jobIdOf(error: unknown): string | undefined {
@@ -109,7 +109,7 @@ function jobIdOf(error: unknown): string | undefined {
   return GenError.isInstance(error) && 'jobId' in error ? String(error.jobId) : undefined;
 }
 
-const NOTHING_LEFT = 'Nothing to resume.';
+const NOTHING_TO_RESUME = 'Nothing to resume.';
 
 interface StoreFlags extends WaitFlags {
   readonly account?: string;
@@ -127,20 +127,18 @@ export function jobsCommand(open: OpenSession): Command {
     const ledger = ledgerOf(await existingStore(path), systemClock);
     for await (const create of unfinishedCreatesIn(ledger)) jobs.push(create);
     const width = Math.max(0, ...jobs.map(({ phase }) => phase.length));
-    session.terminal.result({ jobs }, jobs.length === 0 ? [NOTHING_LEFT] : jobs.map((job) => createLine(job, width)));
+    session.terminal.result(
+      { jobs },
+      jobs.length === 0 ? [NOTHING_TO_RESUME] : jobs.map((job) => createLine(job, width)),
+    );
   });
 }
-
-const ACCOUNT = [
-  '--account <name>',
-  'the account option of the program (default: the account of GEN_API_KEY)',
-] as const;
 
 /** Opens a store. Throws a UsageError if the file is missing or isn't a store. */
 async function existingStore(path: string): Promise<FileStore> {
   if (!existsSync(path)) throw new UsageError(`"${path}" does not exist. Pass the path of a store.`);
   const store = fileStore(path);
-  await store.read('jobs', []).catch(asStoreUsage);
+  await store.read('jobs', []).catch(rethrowStoreUsage);
   return store;
 }
 
@@ -161,13 +159,13 @@ export function resumeCommand(open: OpenSession): Command {
       'Resume after a crash: send creates with an unknown outcome again under their own keys, wait for the jobs, and save their files.',
     )
     .argument('<file>', 'store file')
-    .option(...ACCOUNT);
+    .option('--account <name>', 'the account option of the program (default: the account of GEN_API_KEY)');
   withExamples(addWaitFlags(command), ['resume gen.store --out videos/']);
   return runCommand<StoreFlags>(command, open, async (session, [path = ''], flags) => {
     const { out = './', account } = flags;
     const store = await existingStore(path);
     checkOutputPath(session, { ...flags, out, mayExist: true }, 2);
-    session.next = { what: 'Run the same command again to resume. No job is charged twice.' };
+    session.next = { text: 'Run the same command again to resume. No job is charged twice.' };
     const client = session.client({ store, account });
     try {
       const resumed = client.resume(waitOptions(session, flags));

@@ -5,8 +5,7 @@ import { fromPath } from '../../adapters/node/index.js';
 import { extra, modelCapabilities, type Upload, type UploadOptions } from '../../index.js';
 import { type OpenSession, parseKey, runCommand, withExamples } from '../command.js';
 import { UsageError } from '../errors.js';
-import { paramsOf, referenceIn, sendingFiles } from '../run-job.js';
-import type { Session } from '../session.js';
+import { paramsOf, referenceIn, withUploadProgress } from '../run-job.js';
 import { bytesProgress } from '../terminal.js';
 import { characterImageCommand } from './create.js';
 
@@ -31,28 +30,24 @@ export function uploadCommand(open: OpenSession): Command {
       }
       const uploads: (Upload & { readonly file: string })[] = [];
       session.outcome = { uploads };
-      const options = { mimeType: flags.mimeType, uploadType: flags.type, filename: flags.name };
+      const { mimeType, type: uploadType, name: filename } = flags;
+      const options = { mimeType, uploadType, filename, signal: session.signal };
       for (const file of files) {
-        const upload = await uploadWithProgress(session, file, options).catch((error: unknown) => {
+        const show = session.terminal.progress(`Uploading ${basename(file)}`);
+        const onProgress: UploadOptions['onProgress'] = ({ sentBytes, totalBytes }) =>
+          show(bytesProgress(sentBytes, totalBytes));
+        const uploading = session.client().uploads.upload(fromPath(file), { ...options, onProgress });
+        const upload = await uploading.catch((error: unknown) => {
           session.terminal.note(`"${file}" was not uploaded.`);
           throw error;
         });
         uploads.push({ file, ...upload });
         session.terminal.print([`${upload.upload_id}  ${file}`]);
-        session.next = { what: `Uploaded so far: ${uploads.map(({ upload_id }) => upload_id).join(', ')}` };
+        session.next = { text: `Uploaded so far: ${uploads.map(({ upload_id }) => upload_id).join(', ')}` };
       }
       if (session.terminal.isJson) session.terminal.result({ uploads }, []);
     },
   );
-}
-
-function uploadWithProgress(session: Session, path: string, options: UploadOptions): Promise<Upload> {
-  const show = session.terminal.progress(`Uploading ${basename(path)}`);
-  return session.client().uploads.upload(fromPath(path), {
-    ...options,
-    signal: session.signal,
-    onProgress: ({ sentBytes, totalBytes }) => show(bytesProgress(sentBytes, totalBytes)),
-  });
 }
 
 export function characterCommand(open: OpenSession): Command {
@@ -79,7 +74,7 @@ function registerCommand(open: OpenSession): Command {
     const { upload_id = image } = params.fields;
     const { idempotencyKey } = flags;
     const { signal } = session;
-    const character = await sendingFiles(session, params, (onUploadProgress) =>
+    const character = await withUploadProgress(session, params, (onUploadProgress) =>
       session
         .client()
         .characters.register({ name, upload_id: upload_id as string }, { signal, idempotencyKey, onUploadProgress }),

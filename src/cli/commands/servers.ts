@@ -10,7 +10,7 @@ import {
   WebhookVerificationError,
 } from '../../webhooks/index.js';
 import { type OpenSession, parseNumber, parseTime, runCommand, withExamples } from '../command.js';
-import { asUsage, UsageError } from '../errors.js';
+import { rethrowAsUsage, UsageError } from '../errors.js';
 import { quote } from '../quote.js';
 import { type CliHost, variable } from '../session.js';
 import { untilInterrupted } from '../terminal.js';
@@ -48,7 +48,7 @@ export function sandboxCommand(open: OpenSession): Command {
   return runCommand<SandboxFlags>(command, open, async (session, _, flags) => {
     const { terminal } = session;
     const sandbox = await sandboxFromFlags(flags);
-    const server = await sandbox.listen({ port: flags.port, host: flags.host }).catch(asUsage);
+    const server = await sandbox.listen({ port: flags.port, host: flags.host }).catch(rethrowAsUsage);
     const { apiKey, webhookSecret } = sandbox;
     const { url } = server;
     // `baseUrl`, `apiKey`, and `webhookSecret` are options of a client.
@@ -79,7 +79,7 @@ async function sandboxFromFlags(flags: SandboxFlags) {
       limits: flags.limits ? undefined : 'off',
     });
   } catch (cause) {
-    return asUsage(cause);
+    return rethrowAsUsage(cause);
   }
 }
 
@@ -109,7 +109,7 @@ function listenCommand(open: OpenSession): Command {
       },
     });
     const server = createServer(toNodeHandler(handler)).listen(port, host);
-    await once(server, 'listening').catch(asUsage);
+    await once(server, 'listening').catch(rethrowAsUsage);
     const url = `http://${host.includes(':') ? `[${host}]` : host}:${(server.address() as AddressInfo).port}`;
     if (terminal.isJson) terminal.result({ url }, []);
     else terminal.note(`Listening on ${url} (any path). Press Ctrl-C to stop.`);
