@@ -192,8 +192,8 @@ const CORE_KEY = /^aisdk_/;
 
 /**
  * Chooses a key for each output. With `maxVideosPerCall`, the core splits a call into concurrent parts that share the caller's
- * key and don't know their number. They would all get the same job, so they are rejected before anything is sent. Without a
- * caller's key, the core retries a failed `doGenerate` with the same objects, so that each retry finds its generated keys.
+ * key. All parts would get the same job, so they are rejected before anything is sent. Without a caller's key, the core retries
+ * a failed `doGenerate` with the same objects, which identify the generated keys.
  */
 export function createOutputKeys() {
   const starts = new Map<unknown, Start>();

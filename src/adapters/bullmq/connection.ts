@@ -46,7 +46,7 @@ export function checkConnection(owner: string, connection: unknown, { name = '',
   }
 }
 
-/** A part of the engine that has its own connection. */
+/** A BullMQ object with a connection. */
 interface Closable {
   close(): Promise<void>;
   /** Closes the connection immediately. */
@@ -55,7 +55,7 @@ interface Closable {
 
 const CLOSE_TIMEOUT_MS = 4_500;
 
-/** Closes the parts in order. If Redis is unavailable, cuts their connections after 4.5 seconds. */
+/** Closes the parts in order. If Redis is unavailable, disconnects them after 4.5 seconds. */
 export async function closeInTime(connection: ConnectionOptions, parts: readonly Closable[]): Promise<void> {
   const isClosed = new AbortController();
   const closeAll = async () => {

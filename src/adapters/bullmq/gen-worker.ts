@@ -35,8 +35,8 @@ export interface GenWorkerOptions extends QueueLocation {
    */
   readonly onFailed?: ((error: GenError, queueJob: GenQueueJob) => unknown) | undefined;
   /**
-   * Called with connection errors, and with records that this worker leaves to others. The connection reconnects
-   * automatically. @default errors are ignored
+   * Called with connection errors, and with records that this worker skips. The connection reconnects automatically.
+   * @default errors are ignored
    */
   readonly onError?: ((error: Error) => void) | undefined;
   /** Maximum concurrent calls in this process. Sleeping calls don't count. @default 10 */

@@ -249,7 +249,7 @@ async function advance(work: Work, run: JobRunState, { event, ...result }: StepR
   return { run: next, ...result };
 }
 
-/** Stores a call's state and priority. Removes a job that the call no longer waits for from the index. */
+/** Stores a call's state and priority. Removes its previous job from the index. */
 async function storeRun({ context, queueJob }: Work, run: JobRunState, failure?: GenJobData['failure']): Promise<void> {
   const { jobId: before } = queueJob.data;
   const data = recordOf(queueJob.data, run, context.clock.now());
@@ -259,7 +259,10 @@ async function storeRun({ context, queueJob }: Work, run: JobRunState, failure?:
   if (queueJob.priority !== priority) await queueJob.changePriority({ priority });
 }
 
-/** Returns the poll interval in milliseconds. Ignores calls that were just removed manually. */
+/**
+ * Returns the poll interval in milliseconds. The index can contain jobs of calls that were removed manually, so the number of
+ * unfinished calls is an upper bound.
+ */
 async function pollPaceMs({ client, queue, jobIndex }: WorkerContext, call: CallKind): Promise<number> {
   const unfinished = queue.getJobCountByTypes('active', 'delayed', 'waiting', 'prioritized', 'waiting-children');
   const jobs = Math.max(1, Math.min(...(await Promise.all([jobIndex.size(), unfinished]))));
@@ -274,7 +277,7 @@ async function endCall(work: Work, run: JobRunState, { job, refusal }: EndStep):
   } catch (error) {
     return failCall(work, run, error);
   }
-  // Store the end first, so that only onCompleted is retried if it throws.
+  // Store the outcome first, so that only onCompleted is retried if it throws.
   if (queueJob.data.run?.step.type !== 'end' || queueJob.data.failure !== undefined) await storeRun(work, run);
   try {
     await context.onCompleted?.(completed, queueJob);
@@ -324,7 +327,7 @@ function errorOf({ run, job, error }: CallState, step: Extract<LastStep, { reado
 async function sleepInQueue({ context, queueJob, token }: Work, ms: number): Promise<never> {
   await queueJob.moveToDelayed(context.clock.now() + ms, token);
   const { jobId } = queueJob.data;
-  // Check now, because a wake that is stored after this finds the call asleep.
+  // Check after the move, because a later wake finds the call asleep.
   if (jobId !== undefined && (await context.jobIndex.hasWake(jobId))) await wakeCall(context.queue, queueJob.id ?? '');
   throw new DelayedError();
 }

@@ -73,7 +73,7 @@ async function withRetries<T>(request: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Returns true if the object is overloaded. Don't retry then. */
+/** Returns true if the object is overloaded. A retry would make it worse. */
 function isOverloaded(error: unknown): boolean {
   return typeof error === 'object' && error !== null && Reflect.get(error, 'overloaded') === true;
 }

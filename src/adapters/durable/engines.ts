@@ -276,7 +276,7 @@ export function workflowEngine(
   };
 }
 
-/** Sleeps. Nothing can wake it. */
+/** Sleeps for the entire time, and returns false, because no webhook ended the wait. */
 async function sleepUninterrupted(sleeping: PromiseLike<void>): Promise<false> {
   await sleeping;
   return false;

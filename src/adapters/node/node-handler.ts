@@ -134,7 +134,7 @@ function unreadBody(incoming: IncomingMessage): ReadableStream {
   );
 }
 
-/** Throws only when it is read, because most handlers don't read a body that a parser has consumed. */
+/** Returns a body that throws when read. Most handlers don't read a body that a parser has consumed. */
 function parsedBody(): ReadableStream {
   return new ReadableStream(
     {

@@ -14,7 +14,7 @@ import { ifExists, isSameContent, PartFile, type SavePath, savePath } from './pa
 
 /** Progress of a download. */
 export interface SaveProgress {
-  /** Bytes received so far. Restarts at 0 if the download starts over. */
+  /** Bytes received. Restarts at 0 if the download starts over. */
   readonly receivedBytes: number;
   /** File size in bytes, if the service reports it. */
   readonly totalBytes: number | undefined;

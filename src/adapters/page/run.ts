@@ -44,7 +44,7 @@ export interface Run {
   readonly done: Promise<RunState>;
   /** Stops following the job on this page. The job continues, and `resume()` follows it again. */
   stop(): void;
-  /** Stops the run, and removes it from the runs that `resume()` returns, if need be after the create's response. */
+  /** Stops the run, and removes it from those that `resume()` returns. If its create is in flight, removes it afterward. */
   forget(): void;
 }
 

@@ -20,7 +20,7 @@ interface PageCreate {
   readonly key: unknown;
 }
 
-/** A job as it was when its key created it. */
+/** The job that a key created, in its first state. */
 interface CreatedJob {
   readonly id: string;
   readonly view: JobView;

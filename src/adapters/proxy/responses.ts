@@ -39,7 +39,7 @@ export function tooMany(what: string, retry: boolean): ProxyError {
   });
 }
 
-/** Forged, expired, and other users' tickets, and tickets of the wrong kind, all get the same error. */
+/** The error for every invalid ticket, so that a page can't tell a forged ticket from another user's. */
 export const badTicket = () => new ProxyError(404, 'not_found', 'This does not exist, or it has expired.');
 
 const HEADERS = {

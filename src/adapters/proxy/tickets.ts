@@ -16,7 +16,7 @@ interface Ticket {
   /** The only user who may use the ticket. Null if anyone may. */
   readonly user: string | null;
   readonly expiresMs: number;
-  /** The job's outcome, if it was known. */
+  /** The job's outcome, if the job had ended. */
   readonly end?: JobView;
   /** Encrypted content, such as the URL and headers of an upload. */
   readonly sealed?: unknown;

@@ -246,14 +246,14 @@ function isPubSubClient(client: unknown): client is PubSubClient {
 
 /** The methods of a connection that both clients have. */
 interface PubSubConnection {
-  /** Of ioredis. */
+  /** Only in ioredis. */
   readonly status?: string;
   on(event: string, listener: (...values: never[]) => void): unknown;
   connect(): Promise<unknown>;
   /** Only node-redis accepts a listener. */
   subscribe(channel: string, listener?: (message: string, channel: string) => void): Promise<unknown>;
   unsubscribe(channel: string): Promise<unknown>;
-  /** Of node-redis 5 and later. */
+  /** Only in node-redis 5 and later. */
   destroy?(): unknown;
   disconnect(): unknown;
 }
@@ -265,8 +265,8 @@ interface SubscriberOptions {
 }
 
 /**
- * Opens a second connection, because one that subscribes can't do anything else. Subscribes to all channels
- * whenever the connection is ready, also after a reconnect. Never throws.
+ * Opens a second connection, because a subscribed one can't run other commands. Subscribes to all channels
+ * whenever the connection is ready, including after a reconnect. Never throws.
  */
 function openSubscriber(client: PubSubClient, { channels, deliver, report }: SubscriberOptions) {
   const connection = client.duplicate() as PubSubConnection;
@@ -275,7 +275,7 @@ function openSubscriber(client: PubSubClient, { channels, deliver, report }: Sub
   const onError = (error: unknown) => {
     if (state !== 'closed') report(error);
   };
-  // One function for all channels: node-redis calls every listener that it was passed, also after a reconnect.
+  // One function for all channels, because node-redis calls a channel's listeners again after a reconnect.
   const listener = isIoRedis ? undefined : (message: string, channel: string) => deliver(channel, message);
   const subscribe = (channel: string) => {
     if (state !== 'ready') return;

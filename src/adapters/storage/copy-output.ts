@@ -108,7 +108,7 @@ export async function copyOutput(
   );
 }
 
-/** A put's body and its digest. Fails before the last byte if the file can't be read or has changed. */
+/** A put's body and its digest. Fails before the last byte if the file is unreadable or has changed. */
 class PutBody {
   readonly sizeBytes: number;
   readonly stream: ReadableStream<Uint8Array<ArrayBuffer>>;
@@ -215,7 +215,7 @@ class StoreTarget implements CopyTarget<StoredOutput> {
     let unproven: StorageError | undefined;
     try {
       const response = await this.#attempt(async ({ signal, restart, pause }) => {
-        // A store that buffers the file stores it after the last byte.
+        // A store that buffers the file needs more time after the last byte.
         body.onTurn = (whose) => {
           if (whose === 'source') pause();
           else restart(timeoutMs + (body.isComplete ? sizeBytes / STORE_BYTES_PER_MS : 0));
@@ -235,7 +235,7 @@ class StoreTarget implements CopyTarget<StoredOutput> {
       unproven = thrown;
     }
     if (unproven === undefined) return { sizeBytes, contentType, sha256: await body.sha256(), etag, existed: false };
-    // The put doesn't prove that the object is stored. Check with one HEAD.
+    // The object may be stored. Check with one HEAD.
     if (body.isComplete) this.#unconfirmed = body;
     const object = await this.find();
     if (object) return object;
@@ -255,7 +255,7 @@ class StoreTarget implements CopyTarget<StoredOutput> {
     if (this.#body?.isComplete && mayHaveStored(error)) this.#unconfirmed = this.#body;
     const isLost = isConflict(error) && this.#options.overwrite !== true;
     if (isLost && this.#destination.head === undefined) throw this.#alreadyExists(error);
-    // Another copy was faster, so check its object.
+    // After a conflict, check the other copy's object immediately.
     await this.#waitToRetry(error, isLost);
   }
 

@@ -84,7 +84,7 @@ export function objectJob({ metadata }: StoredObject): string | undefined {
 /** Thrown by a put that must be repeated immediately with a new body, for example after a redirect. Doesn't count as a retry. */
 export class RepeatRequest extends StorageError {}
 
-/** Thrown by a put whose response doesn't prove that the object is stored. Check with a HEAD. */
+/** Thrown by a put if the response doesn't prove that the object is stored. The copy checks with a HEAD. */
 export class UnconfirmedPut extends StorageError {}
 
 export function asStorageError(thrown: unknown, store: string, action: string): StorageError {

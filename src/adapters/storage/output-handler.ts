@@ -21,9 +21,7 @@ import { pageFailureOf } from './page-failure.js';
 export interface OutputHandlerOptions {
   /** Client that downloads the files. Pages never see its API key. */
   readonly client: OutputClient;
-  /**
-   * Returns true if the request's user may see the job's file. Look the job up in your own data.
-   */
+  /** Returns true if the request's user may see the job's file. Look the job up in your own data. */
   readonly authorize: (request: Request, jobId: string) => boolean | Promise<boolean>;
   /**
    * Returns the job ID of a request. @default `?job=`, or the path segment that looks like a job ID (without an extension),
@@ -202,7 +200,7 @@ class Handling {
   /** Applies the timeout to the headers only, because the page reads the body at its own pace. */
   async #withTimeout(read: (signal: AbortSignal) => Promise<Response | undefined>): Promise<Response | undefined> {
     const late = () =>
-      new GenError(`The source did not respond within ${SOURCE_TIMEOUT_MS} ms. The file is read from the service.`);
+      new GenError(`The source did not respond within ${SOURCE_TIMEOUT_MS} ms, so the service sends the file.`);
     const deadline = startDeadline({ clock: systemClock, ms: SOURCE_TIMEOUT_MS, signal: this.#request.signal, late });
     const drop = (response: Response | undefined) => void response?.body?.cancel().catch(() => undefined);
     let response: Response | undefined;

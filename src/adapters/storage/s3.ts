@@ -111,7 +111,7 @@ function objectOf({ headers }: Response): StoredObject {
 
 const DEFAULT_REGION = 'us-east-1';
 const MAX_S3_ERROR_BYTES = 16_384;
-/** Sends signed requests for one object. Stores redirects and the permissions of the credentials. */
+/** Sends signed requests for one object. Remembers its redirect, and which requests the credentials allow. */
 class S3Sender {
   readonly #options: S3Options;
   readonly #keys = new Map<string, ArrayBuffer>();
@@ -208,7 +208,7 @@ class S3Sender {
     return isAbsent(error) ? undefined : this.#fail(response, error);
   }
 
-  /** Repeats the put without its condition if a HEAD can replace it. Throws otherwise. */
+  /** Throws a RepeatRequest if a HEAD can replace the condition of the put, and otherwise a StorageError. */
   #withoutCondition({ status }: S3Error): never {
     this.#lacksConditions = true;
     if (this.#allowsHead) throw this.#repeat('does not support If-None-Match', status);
