@@ -22,7 +22,7 @@ export type OutputOutcome<T> =
   | { readonly error: unknown; readonly paid?: OutputMetadata | undefined };
 
 /** The outputs of a call. */
-interface Settled<T> {
+interface SettledOutputs<T> {
   readonly done: readonly T[];
   readonly warnings: readonly SharedV4Warning[];
   /** Paid jobs whose file is missing. */
@@ -44,9 +44,9 @@ export async function createOutputs(
   const warnings = [...prepared.warnings];
   const { abortSignal: signal } = call;
   const createOutput = async (key: string): Promise<OutputOutcome<Output>> => {
-    let last: CreatedJob | undefined;
+    let lastCreated: CreatedJob | undefined;
     const onCreated = (created: CreatedJob) => {
-      last = created;
+      lastCreated = created;
       warnings.push(...serviceWarnings(created));
     };
     const options: Omit<CreateOptions, 'throwOnFailure'> = {
@@ -61,12 +61,12 @@ export async function createOutputs(
         mediaType === 'image'
           ? await client.images.createAndWait(body as never, options)
           : await client.videos.createAndWait(body as never, options);
-      return await readOutput(client, job, { mediaType, signal, idempotencyKey: last?.idempotencyKey ?? key });
+      return await readOutput(client, job, { mediaType, signal, idempotencyKey: lastCreated?.idempotencyKey ?? key });
     } catch (error) {
       // A failed job isn't charged. A running one is.
-      if (last === undefined || JobError.isInstance(error)) return { error };
+      if (lastCreated === undefined || JobError.isInstance(error)) return { error };
       const polled = WaitTimeoutError.isInstance(error) ? error.job : undefined;
-      return { error, paid: jobMetadata(polled ?? last.job, last) };
+      return { error, paid: jobMetadata(polled ?? lastCreated.job, lastCreated) };
     }
   };
   const { done, missing, ...settled } = await settleOutputs(keys.map(createOutput), signal);
@@ -101,10 +101,10 @@ export async function readOutput(
 
 function unreadableOutput(jobId: string, idempotencyKey: string | undefined, cause: unknown): DownloadError {
   const reason = cause instanceof Error ? cause.message : String(cause);
-  const isNamed = DownloadError.isInstance(cause) || APIError.isInstance(cause);
+  const hasCode = DownloadError.isInstance(cause) || APIError.isInstance(cause);
   return new DownloadError(
     `The file of job ${jobId} could not be downloaded: ${reason} The job is paid. Download the file with client.jobs.output(${JSON.stringify(jobId)}).`,
-    { jobId, idempotencyKey, code: isNamed ? cause.code : 'interrupted', cause },
+    { jobId, idempotencyKey, code: hasCode ? cause.code : 'interrupted', cause },
   );
 }
 
@@ -115,7 +115,7 @@ function unreadableOutput(jobId: string, idempotencyKey: string | undefined, cau
 export async function settleOutputs<T>(
   outcomes: readonly Promise<OutputOutcome<T>>[],
   signal: AbortSignal | undefined,
-): Promise<Settled<T>> {
+): Promise<SettledOutputs<T>> {
   const results = (await Promise.allSettled(outcomes)).map(
     (result): OutputOutcome<T> => (result.status === 'fulfilled' ? result.value : { error: result.reason }),
   );
@@ -152,7 +152,7 @@ function describeError(error: unknown): string {
 
 /** Returns a job's metadata as JSON, without undefined values. */
 export function jobMetadata(job: Job, created: { readonly idempotencyKey?: string | undefined } = {}): OutputMetadata {
-  const facts = {
+  const fields = {
     jobId: job.id,
     status: job.status,
     modelId: job.modelId,
@@ -160,7 +160,7 @@ export function jobMetadata(job: Job, created: { readonly idempotencyKey?: strin
     finalTokenCost: job.finalTokenCost,
     idempotencyKey: created.idempotencyKey,
   };
-  const entries = Object.entries(facts).filter((fact): fact is [string, string | number] => fact[1] != null);
+  const entries = Object.entries(fields).filter((field): field is [string, string | number] => field[1] != null);
   return Object.fromEntries(entries);
 }
 
@@ -183,7 +183,7 @@ interface KeyedCoreCall {
 }
 
 /** Calls that start at the same time. */
-interface Start {
+interface ConcurrentCalls {
   calls: number;
 }
 
@@ -196,7 +196,7 @@ const CORE_KEY = /^aisdk_/;
  * a failed `doGenerate` with the same objects, which identify the generated keys.
  */
 export function createOutputKeys() {
-  const starts = new Map<unknown, Start>();
+  const starts = new Map<unknown, ConcurrentCalls>();
   const generated = new WeakMap<object, string>();
   return async <T>(
     {

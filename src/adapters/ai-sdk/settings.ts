@@ -194,8 +194,8 @@ function unsupported(feature: string, details: string): SharedV4Warning {
 function ratioOf(size: string, modelId: string): string | undefined {
   const row = modelCapabilities(modelId);
   const ratios = row === undefined ? ALL_RATIOS : ratiosOf(row);
-  const wanted = quotient(size, 'x');
-  return ratios.find((ratio) => Math.abs(quotient(ratio, ':') / wanted - 1) <= RATIO_TOLERANCE);
+  const target = quotient(size, 'x');
+  return ratios.find((ratio) => Math.abs(quotient(ratio, ':') / target - 1) <= RATIO_TOLERANCE);
 }
 
 function quotient(text: string, separator: string): number {

@@ -115,8 +115,8 @@ async function pollJob(
   { operation, signal }: { readonly operation: Operation; readonly signal: AbortSignal | undefined },
 ): Promise<Job | undefined> {
   const { webhook, limit, pollIntervalMs } = operation;
-  const leftMs = limit && Math.max(1, limit.untilMs - systemClock.now());
-  if (webhook) return client.waitForJob(id, { signal, pollIntervalMs, timeoutMs: leftMs, throwOnFailure: false });
+  const remainingMs = limit && Math.max(1, limit.untilMs - systemClock.now());
+  if (webhook) return client.waitForJob(id, { signal, pollIntervalMs, timeoutMs: remainingMs, throwOnFailure: false });
   const job = await client.jobs.get(id, { signal }).catch((error: unknown) => {
     signal?.throwIfAborted();
     const kind = pollFailure(error)?.kind;

@@ -57,12 +57,12 @@ const CLOSE_TIMEOUT_MS = 4_500;
 
 /** Closes the parts in order. If Redis is unavailable, disconnects them after 4.5 seconds. */
 export async function closeInTime(connection: ConnectionOptions, parts: readonly Closable[]): Promise<void> {
-  const isClosed = new AbortController();
+  const timer = new AbortController();
   const closeAll = async () => {
     for (const part of parts) await part.close();
   };
   const disconnectLate = async () => {
-    await sleep(systemClock, CLOSE_TIMEOUT_MS, isClosed.signal);
+    await sleep(systemClock, CLOSE_TIMEOUT_MS, timer.signal);
     // The caller owns this client.
     if ('disconnect' in connection) return;
     for (const part of parts) part.disconnect?.().catch(() => {});
@@ -70,7 +70,7 @@ export async function closeInTime(connection: ConnectionOptions, parts: readonly
   try {
     await Promise.race([closeAll(), disconnectLate()]);
   } finally {
-    isClosed.abort();
+    timer.abort();
   }
 }
 
@@ -94,7 +94,7 @@ export type JobIndex = ReturnType<typeof openJobIndex>;
 export function openJobIndex(connection: ConnectionOptions, location: QueueLocation) {
   const { index, options } = queueNames(connection, location);
   const queue = new Queue<{ readonly queueJobId?: string }>(index, options);
-  let from = 0;
+  let offset = 0;
   queue.on('error', () => {
     // BullMQ reconnects. The call that needs the connection gets the error.
   });
@@ -128,8 +128,8 @@ export function openJobIndex(connection: ConnectionOptions, location: QueueLocat
       for (const type of ['wait', 'delayed'] as const) {
         while ((await queue.clean(ENTRY_TTL_MS, MAX_REMOVALS, type)).length === MAX_REMOVALS);
       }
-      const page = await queue.getWaiting(from, from + PAGE_SIZE - 1);
-      from = page.length < PAGE_SIZE ? 0 : from + PAGE_SIZE;
+      const page = await queue.getWaiting(offset, offset + PAGE_SIZE - 1);
+      offset = page.length < PAGE_SIZE ? 0 : offset + PAGE_SIZE;
       for (const { id = '', data } of page) {
         if ((await calls.getJob(data.queueJobId ?? '')) === undefined) await queue.remove(id);
       }

@@ -100,7 +100,7 @@ export function createGenQueue(connection: ConnectionOptions, options: GenQueueO
   queue.on('error', (error: Error) => callObserver(() => onError?.(error)));
   const jobIndex = openJobIndex(connection, options);
   const creator = (call: CallKind) => ({
-    create: (params: object, given?: EnqueueOptions) => enqueueCall(queue, call, params, given),
+    create: (params: object, enqueueOptions?: EnqueueOptions) => enqueueCall(queue, call, params, enqueueOptions),
   });
   return {
     queue,

@@ -199,13 +199,13 @@ async function reportEngineFailure(
   const job = data.jobId === undefined ? '' : ` Its job is ${data.jobId}, and retry() of its record waits for it.`;
   const message = `BullMQ has failed "${id}": ${reason.message}.${job}`;
   const error = new GenError(message, { cause: reason, recovery: 'retry' });
-  const until = systemClock.now() + DAY_MS;
+  const deadlineMs = systemClock.now() + DAY_MS;
   for (let failures = 1; ; failures++) {
     try {
       await onFailed(error, queueJob);
       break;
     } catch (thrown) {
-      if (systemClock.now() >= until) throw thrown;
+      if (systemClock.now() >= deadlineMs) throw thrown;
       onError(thrown instanceof Error ? thrown : new Error(String(thrown)));
       await sleep(systemClock, backoff(REPORT_PAUSES, failures), closing);
     }

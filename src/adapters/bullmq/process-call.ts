@@ -111,9 +111,13 @@ async function skipReason({ context, queueJob: { id, data } }: Work): Promise<st
 }
 
 /** Leaves the record and its wake to another worker. */
-async function leaveToOthers({ context, queueJob, token }: Work, why: string, reported: Set<string>): Promise<never> {
+async function leaveToOthers(
+  { context, queueJob, token }: Work,
+  reason: string,
+  reported: Set<string>,
+): Promise<never> {
   const { account = '' } = queueJob.data;
-  if (!reported.has(account)) context.onError(new GenError(why));
+  if (!reported.has(account)) context.onError(new GenError(reason));
   reported.add(account);
   await queueJob.moveToDelayed(context.clock.now() + SKIPPED_MS, token);
   throw new DelayedError();

@@ -139,8 +139,8 @@ export function inngestEngine(step: InngestStep, activities: Activities, options
     call: async (name, activity, input) => (await step.run(name, () => activities[activity](input))) as Json,
     async wait(name, jobId, ms) {
       if (jobId === null) return sleepUninterrupted(step.sleep(name, ms));
-      const isOfJob = `async.data.data.job.id == ${JSON.stringify(jobId)}`;
-      return (await step.waitForEvent(name, { event, timeout: ms, if: isOfJob })) !== null;
+      const matchesJob = `async.data.data.job.id == ${JSON.stringify(jobId)}`;
+      return (await step.waitForEvent(name, { event, timeout: ms, if: matchesJob })) !== null;
     },
     fail(error) {
       throw new NonRetriableError(`${error.name}: ${error.message}`, { cause: error });

@@ -71,7 +71,7 @@ const STEP_VERSION = 'gen1';
 export async function generate(engine: DurableEngine, options: GenerateOptions): Promise<GeneratedJob> {
   checkEngine(engine);
   const { call, params, key } = options ?? {};
-  let run = orFail(engine, () => startFrom(options));
+  let run = orFail(engine, () => startWith(options));
   const eventOf = (output: Json) => orFail(engine, () => storedEvent(output));
   const name = stepNames(key);
   let stored: StoredOutput | undefined;
@@ -129,7 +129,7 @@ function orFail<T>(engine: DurableEngine, work: () => T): T {
 }
 
 /** Starts a run. Throws a GenError for an invalid option. */
-function startFrom(options: GenerateOptions): JobRunState {
+function startWith(options: GenerateOptions): JobRunState {
   option.checkOptions('generate', GENERATE_OPTIONS, options);
   for (const [name, example] of REQUIRED_OPTIONS) {
     if (options?.[name] === undefined) throw new GenError(`generate: ${name} is missing. Pass ${example}.`);

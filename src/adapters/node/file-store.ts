@@ -13,9 +13,15 @@ import type { GroupTable } from '../../store/group-table.js';
 import { LEASES, type ProcessLeases, type StoreChanges } from '../../store/port.js';
 import { type NotifyingStore, openTopics, setupError } from '../../store/store.js';
 import { fileSystemCode } from './flush.js';
-import { acquireLease, isLeaseHeld, type Lease, removeLeftFiles } from './lease.js';
+import { acquireLease, isLeaseHeld, type Lease, removeStaleFiles } from './lease.js';
 import { isSqliteError } from './sqlite.js';
-import { damagedFile, foreignFile, openStoreDatabase, type StoreAccess, type StoreDatabase } from './store-database.js';
+import {
+  damagedFileError,
+  foreignFileError,
+  openStoreDatabase,
+  type StoreAccess,
+  type StoreDatabase,
+} from './store-database.js';
 
 /** A store in a file. */
 export interface FileStore extends NotifyingStore {
@@ -69,13 +75,13 @@ class StoreFile {
   /** Runs `work` in a transaction. Retries while another process is writing, without blocking the thread. */
   async #transact<T>(access: StoreAccess, work: (groups: GroupTable) => T): Promise<T> {
     const startMs = performance.now();
-    for (let busy = 1; ; busy++) {
+    for (let attempts = 1; ; attempts++) {
       try {
         return this.#open().transact(access, work);
       } catch (cause) {
         if (!isSqliteError(cause, 'busy') || performance.now() - startMs > TIMEOUT_MS) throw this.#failure(cause);
       }
-      await sleep(systemClock, spread(backoff(BUSY_PAUSE, busy), systemRandom.next()));
+      await sleep(systemClock, spread(backoff(BUSY_PAUSE, attempts), systemRandom.next()));
     }
   }
 
@@ -98,7 +104,7 @@ class StoreFile {
 
   #ownLease(): Lease {
     try {
-      if (!this.#lease) removeLeftFiles(this.#path);
+      if (!this.#lease) removeStaleFiles(this.#path);
       this.#lease ??= acquireLease(this.#path);
       return this.#lease;
     } catch (cause) {
@@ -120,8 +126,8 @@ class StoreFile {
   #failure(cause: unknown): unknown {
     if (GenError.isInstance(cause)) return cause;
     const reason = reasonOf(cause);
-    if (isSqliteError(cause, 'foreign')) return foreignFile(this.#path);
-    if (isSqliteError(cause, 'damaged')) return damagedFile(this.#path, reason);
+    if (isSqliteError(cause, 'foreign')) return foreignFileError(this.#path);
+    if (isSqliteError(cause, 'damaged')) return damagedFileError(this.#path, reason);
     const message = `fileStore: "${this.#path}" cannot be used: ${reason}.`;
     const code = fileSystemCode(cause);
     if (code === 'ENOENT') return setupError(`${message} Create its directory.`, cause);
@@ -140,10 +146,10 @@ function mustBeDurable(changes: StoreChanges): boolean {
 
 /** Returns this process's stores by path. Two stores of the same file would count as two owners. */
 function openStores(): Map<string, FileStore> {
-  const home: typeof globalThis & { [FILES]?: Map<string, FileStore> } = globalThis;
-  if (home[FILES]) return home[FILES];
+  const globals: typeof globalThis & { [FILES]?: Map<string, FileStore> } = globalThis;
+  if (globals[FILES]) return globals[FILES];
   const stores = new Map<string, FileStore>();
-  home[FILES] = stores;
+  globals[FILES] = stores;
   process.on('exit', () => {
     for (const store of stores.values()) void store.close();
   });

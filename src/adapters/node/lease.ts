@@ -73,12 +73,12 @@ export function temporaryFile(path: string): string {
 }
 
 /** Removes the leases and incomplete stores of crashed processes. */
-export function removeLeftFiles(path: string): void {
+export function removeStaleFiles(path: string): void {
   const directory = dirname(path);
   for (const entry of readdirSync(directory)) {
     if (!entry.startsWith(`${basename(path)}-`)) continue;
     const [file, kind] = [join(directory, entry), entry.slice(basename(path).length)];
-    if (kind.startsWith('-lease-')) removeIfEnded(file);
+    if (kind.startsWith('-lease-')) removeIfReleased(file);
     if (kind.startsWith('-new-') && systemClock.now() - modifiedMs(file) > STALE_MS) rmSync(file, { force: true });
   }
 }
@@ -88,7 +88,7 @@ function modifiedMs(file: string): number {
 }
 
 /** Removes a file while holding its lock, so that a process that is acquiring the lease notices. */
-function removeIfEnded(file: string): void {
+function removeIfReleased(file: string): void {
   try {
     const database = openSqlite(file);
     try {

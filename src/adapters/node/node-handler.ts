@@ -106,7 +106,7 @@ function incomingBody(
     if (typeof raw === 'string') return raw;
     if (raw instanceof Uint8Array) return raw as Uint8Array<ArrayBuffer>;
   }
-  return incoming.readableDidRead ? parsedBody() : unreadBody(incoming);
+  return incoming.readableDidRead ? consumedBody() : unreadBody(incoming);
 }
 
 function isParsed({ readableDidRead }: IncomingMessage, { body }: NodeRequest): boolean {
@@ -135,7 +135,7 @@ function unreadBody(incoming: IncomingMessage): ReadableStream {
 }
 
 /** Returns a body that throws when read. Most handlers don't read a body that a parser has consumed. */
-function parsedBody(): ReadableStream {
+function consumedBody(): ReadableStream {
   return new ReadableStream(
     {
       pull() {
@@ -155,7 +155,7 @@ function checkedResponse(result: Response): Response {
   throw new GenError(invalidValueMessage("The handler's return value", 'a Response whose body was not read', result));
 }
 
-interface Sending {
+interface SendOptions {
   readonly isHead: boolean;
   /** Aborts when the client disconnects. */
   readonly disconnected: AbortSignal;
@@ -164,7 +164,7 @@ interface Sending {
 async function sendResponse(
   result: Response,
   outgoing: ServerResponse,
-  { isHead, disconnected }: Sending,
+  { isHead, disconnected }: SendOptions,
 ): Promise<void> {
   if (outgoing.destroyed) return result.body?.cancel();
   outgoing.statusCode = result.status;

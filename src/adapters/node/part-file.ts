@@ -77,11 +77,11 @@ async function makeDirectories(path: string): Promise<void> {
 }
 
 /** Resolves symbolic links, even if the target doesn't exist yet. */
-async function linkedPath(path: string): Promise<string> {
+async function resolveLinks(path: string): Promise<string> {
   const real = await ifExists(realpath(path));
   if (real !== undefined) return real;
   const isLink = (await ifExists(lstat(path)))?.isSymbolicLink() === true;
-  return isLink ? linkedPath(resolve(dirname(path), await readlink(path))) : path;
+  return isLink ? resolveLinks(resolve(dirname(path), await readlink(path))) : path;
 }
 
 /** Bytes per write. One system call per network chunk would halve the throughput. */
@@ -109,7 +109,7 @@ export class PartFile {
 
   /** Opens a part, and removes stale parts of the same target. */
   static async open(path: string): Promise<PartFile> {
-    const target = await linkedPath(path);
+    const target = await resolveLinks(path);
     await statsOfRegular(target);
     const directory = dirname(target);
     const name = `.gen-${createHash('sha256').update(basename(target)).digest('hex').slice(0, 16)}`;
@@ -138,8 +138,8 @@ export class PartFile {
   async commit(overwrite: boolean): Promise<boolean> {
     await this.#startWrite();
     await this.#writing;
-    const replaced = await statsOfRegular(this.#target);
-    if (overwrite && replaced) await this.#file.chmod(replaced.mode & 0o7777);
+    const existing = await statsOfRegular(this.#target);
+    if (overwrite && existing) await this.#file.chmod(existing.mode & 0o7777);
     await flush(this.#file);
     await this.#file.close();
     if (overwrite) await rename(this.path, this.#target);

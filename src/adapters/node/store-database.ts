@@ -38,15 +38,15 @@ export interface StoreDatabase {
 
 /** Flushes the write-ahead log. Opening it without SQLite is safe, because SQLite locks only the database file. */
 function flusherOf(path: string): () => Promise<void> {
-  let names: Promise<void> | undefined;
+  let directoryFlush: Promise<void> | undefined;
   return async () => {
     await flushPath(`${path}-wal`).catch((reason) => {
       // Without a log, the database was closed, and closing flushes it.
       if (fileSystemCode(reason) !== 'ENOENT') throw reason;
     });
     // The log isn't renamed while the database is open, so one directory flush is enough.
-    names ??= flushDirectory(dirname(path));
-    await names;
+    directoryFlush ??= flushDirectory(dirname(path));
+    await directoryFlush;
   };
 }
 
@@ -59,7 +59,8 @@ export function openStoreDatabase(path: string): StoreDatabase {
   database.exec('pragma synchronous = normal');
   const groups = openGroupTable({ exec: statementsOf(database) }, () => systemClock.now());
   const flushLog = flusherOf(path);
-  let [last, next]: [Promise<void>, Promise<void> | undefined] = [Promise.resolve(), undefined];
+  let lastFlush: Promise<void> = Promise.resolve();
+  let queuedFlush: Promise<void> | undefined;
   return {
     transact(access, work) {
       if (statSync(path, { throwIfNoEntry: false })?.ino !== inode)
@@ -77,15 +78,15 @@ export function openStoreDatabase(path: string): StoreDatabase {
       }
     },
     flush() {
-      if (!next) {
-        const begin = () => {
-          next = undefined;
+      if (!queuedFlush) {
+        const start = () => {
+          queuedFlush = undefined;
           return flushLog();
         };
-        next = last.then(begin, begin);
-        last = next;
+        queuedFlush = lastFlush.then(start, start);
+        lastFlush = queuedFlush;
       }
-      return next;
+      return queuedFlush;
     },
     close: () => database.close(),
   };
@@ -132,13 +133,13 @@ function checkFile(path: string): Stats {
   try {
     const { application_id: application } = database.prepare('pragma application_id').get() ?? {};
     const { user_version: format } = database.prepare('pragma user_version').get() ?? {};
-    if (application !== APPLICATION_ID) throw foreignFile(path);
+    if (application !== APPLICATION_ID) throw foreignFileError(path);
     if (format !== FORMAT)
       throw setupError(
         `fileStore: "${path}" was written by a later version of gen-client (format ${format}). Update the package.`,
       );
-    const { quick_check: found } = database.prepare('pragma quick_check(1)').get() ?? {};
-    if (found !== 'ok') throw damagedFile(path, String(found));
+    const { quick_check: checkResult } = database.prepare('pragma quick_check(1)').get() ?? {};
+    if (checkResult !== 'ok') throw damagedFileError(path, String(checkResult));
   } finally {
     database.close();
   }
@@ -165,11 +166,11 @@ function allowOnlyOwner(path: string, mode: number): void {
   }
 }
 
-export function foreignFile(path: string): Error {
+export function foreignFileError(path: string): Error {
   return setupError(`fileStore: "${path}" is not a gen-client store. Pass another path.`);
 }
 
-export function damagedFile(path: string, reason: string): Error {
+export function damagedFileError(path: string, reason: string): Error {
   return setupError(`fileStore: "${path}" is damaged (${reason}). Restore it from a backup.`);
 }
 

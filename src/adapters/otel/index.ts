@@ -53,9 +53,9 @@ export function instrumentGenClient(options: InstrumentOptions = {}): () => void
   const meters = createMeters(meterProvider.getMeter('gen-client', VERSION));
   const listen = <T>(channel: string, subscriber: (message: T) => void) => {
     // An error here must not affect the call.
-    const safe = (message: unknown) => callObserver(() => subscriber(message as T));
-    diagnostics.subscribe(channel, safe);
-    return () => diagnostics.unsubscribe(channel, safe);
+    const guarded = (message: unknown) => callObserver(() => subscriber(message as T));
+    diagnostics.subscribe(channel, guarded);
+    return () => diagnostics.unsubscribe(channel, guarded);
   };
   const stops = [
     listen<JobTrace>('tracing:gen-client:job:start', (job) => spans.jobStarted(job)),

@@ -29,11 +29,11 @@ const SPAN_OF_CALL: ReadonlyMap<string, string> = new Map([
   ['copyOutput', 'copy'],
 ]);
 
-/** A job's span, during the call that creates the job or waits for it. */
-interface Generate {
+/** The spans of a job, during the call that creates the job or waits for it. */
+interface JobSpans {
   readonly span: Span;
-  /** Ends the child span of the create. Called with the parent, so that the child is never exported alone. */
-  created?: () => void;
+  /** Ends the create's span. Called when the parent ends, so that the child is never exported alone. */
+  endCreate?: () => void;
 }
 
 /**
@@ -43,7 +43,7 @@ interface Generate {
 export class SpanRecorder {
   readonly #tracer: Tracer;
   readonly #capturePrompt: boolean;
-  readonly #generates = new WeakMap<JobTrace, Generate>();
+  readonly #jobs = new WeakMap<JobTrace, JobSpans>();
   readonly #calls = new WeakMap<object, Span>();
   /** Functions that end the spans of pending calls, for `stop`. */
   readonly #pending = new Set<() => void>();
@@ -68,13 +68,13 @@ export class SpanRecorder {
       ...(this.#capturePrompt && typeof prompt === 'string' && { 'gen_client.prompt': prompt }),
     };
     const span = this.#tracer.startSpan(nameOf(attributes), { kind: SpanKind.CLIENT, attributes });
-    this.#generates.set(job, { span });
+    this.#jobs.set(job, { span });
   }
 
   /** Called when a job has ended or its create has failed. */
   jobEnded(job: JobTrace): void {
     const { event, error } = job;
-    const generate = this.#generates.get(job);
+    const generate = this.#jobs.get(job);
     if (!generate) return;
     if (error !== undefined) failSpan(generate.span, errorType(error));
     else if (event?.phase === 'final' && event.status !== 'completed') failSpan(generate.span, jobErrorType(event));
@@ -84,7 +84,7 @@ export class SpanRecorder {
   requestStarted(request: RequestTrace): void {
     const { job, path } = request;
     if (job) {
-      const parent = this.#generates.get(job)?.span.spanContext();
+      const parent = this.#jobs.get(job)?.span.spanContext();
       this.#calls.set(request, this.#tracer.startSpan('create', {}, contextOf(parent)));
       return;
     }
@@ -144,7 +144,7 @@ export class SpanRecorder {
 
   /** Called with the response to a create. Ends `generate`, unless the same call waits for the job. */
   #createEnded(job: JobTrace, span: Span): void {
-    const generate = this.#generates.get(job);
+    const generate = this.#jobs.get(job);
     const now = systemClock.now();
     if (job.jobId === undefined || !generate) {
       // A failed create ends with its job.
@@ -153,7 +153,7 @@ export class SpanRecorder {
     }
     span.setAttribute('gen_client.job.id', job.jobId);
     generate.span.addLink(jobLink(job.jobId));
-    generate.created = () => span.end(now);
+    generate.endCreate = () => span.end(now);
     setAndEvict(this.#contexts, job.jobId, generate.span.spanContext(), MAX_CONTEXTS);
     const end = () => {
       this.#pending.delete(end);
@@ -166,15 +166,15 @@ export class SpanRecorder {
   }
 
   #endJob(job: JobTrace): void {
-    const generate = this.#generates.get(job);
+    const generate = this.#jobs.get(job);
     if (!generate) return;
-    this.#generates.delete(job);
+    this.#jobs.delete(job);
     if (job.event) {
       const operation = operationOf(job.event);
       // If the create didn't specify a model, only the response contains it.
       generate.span.updateName(nameOf(operation)).setAttributes({ ...operation, ...jobAttributes(job.event) });
     }
-    generate.created?.();
+    generate.endCreate?.();
     generate.span.end();
   }
 

@@ -150,7 +150,7 @@ export function openRuns(name: string, isLive: boolean) {
     if (run && (run.input || runs[key])) runs[key] = run;
     else delete runs[key];
     const keys = Object.keys(runs);
-    if (keys.length > MAX_STORED) delete runs[keys.find((one) => runs[one]?.over) ?? (keys[0] as string)];
+    if (keys.length > MAX_STORED) delete runs[keys.find((name) => runs[name]?.over) ?? (keys[0] as string)];
     try {
       sessionStorage.setItem(name, JSON.stringify(runs));
     } catch {
@@ -177,8 +177,8 @@ export function openRuns(name: string, isLive: boolean) {
     work: (run: OpenRun) => unknown,
     isCancelable = false,
   ): OpenRun {
-    const known = begun.get(key);
-    if (known && (isOver(known.get()) || !known.signal.aborted)) return known;
+    const existing = begun.get(key);
+    if (existing && (isOver(existing.get()) || !existing.signal.aborted)) return existing;
     const run = openRun(key, isLive ? phase : 'waiting', isCancelable, () => {
       const latest = begun.get(key) ?? run;
       latest.stop();

@@ -192,7 +192,7 @@ class ProxyServer<User extends ProxyUser> {
   #exists(verb: string): verb is Exclude<ProxyVerb, 'file'> {
     const { create, upload } = this.#options;
     if (UPLOAD_VERBS.includes(verb)) return upload !== undefined;
-    const call = JOB_CALLS.find((one) => one === verb);
+    const call = JOB_CALLS.find((name) => name === verb);
     return BUILT_IN_VERBS.includes(verb) || (call !== undefined && create[call] !== undefined);
   }
 
@@ -253,9 +253,9 @@ class ProxyServer<User extends ProxyUser> {
 
   async #watched(entry: unknown, user: User): Promise<WatchedJob> {
     const { ticket, seen }: Readonly<Record<string, unknown>> = isFields(entry) ? entry : {};
-    const opened = await this.#tickets.open(ticket, { kind: 'job', user: user.id });
-    const result = opened?.end ? { view: opened.end } : opened ? undefined : { error: badTicket() };
-    return { id: opened?.id ?? '', seen: typeof seen === 'string' ? seen : undefined, result };
+    const content = await this.#tickets.open(ticket, { kind: 'job', user: user.id });
+    const result = content?.end ? { view: content.end } : content ? undefined : { error: badTicket() };
+    return { id: content?.id ?? '', seen: typeof seen === 'string' ? seen : undefined, result };
   }
 
   /** Returns the reply for one job, or null if its state is still unknown. */

@@ -72,7 +72,7 @@ export class PageUploads {
   async begin({ file, uploadType }: DescribedFile, user: string, signal: AbortSignal): Promise<object> {
     const open = this.#open.acquire(user);
     const params = { ...file, upload_type: uploadType };
-    const created = await whilePresent(signal, this.#client.uploads.create(params, { signal }));
+    const created = await whileConnected(signal, this.#client.uploads.create(params, { signal }));
     const { upload_id: id, headers } = created;
     setAndEvict(this.#unfinished, id, open, MAX_TRACKED);
     const { baseUrl } = this.#client.toJSON();
@@ -86,10 +86,10 @@ export class PageUploads {
 
   /** Step 2, if the storage rejects cross-origin requests: streams the request's body to the storage. */
   async relay(request: Request, user: string): Promise<object> {
-    const { body, headers: given, signal } = request;
-    const { id, sealed } = await this.#putTicket(given.get('x-gen-ticket'), user);
+    const { body, headers: requestHeaders, signal } = request;
+    const { id, sealed } = await this.#putTicket(requestHeaders.get('x-gen-ticket'), user);
     const { url: direct_upload_url, headers, sizeBytes } = sealed as PutTarget;
-    const length = given.get('content-length');
+    const length = requestHeaders.get('content-length');
     if (length !== null && Number(length) !== sizeBytes) throw sizeMismatch(Number(length) > sizeBytes ? 413 : 400);
     if (!body) throw new ProxyError(400, 'size_mismatch', 'The file is empty.');
     const target = { upload_id: id, direct_upload_url, headers };
@@ -99,7 +99,7 @@ export class PageUploads {
       throw isTooLong ? sizeMismatch(413) : error;
     });
     try {
-      await whilePresent(signal, sent);
+      await whileConnected(signal, sent);
     } catch (error) {
       if (signal.aborted) this.discard([id]);
       throw error;
@@ -148,7 +148,7 @@ function sizeMismatch(status: number): ProxyError {
 }
 
 /** Awaits a call. If the page has disconnected, replaces its error with a 499. */
-async function whilePresent<T>(signal: AbortSignal, call: PromiseLike<T>): Promise<T> {
+async function whileConnected<T>(signal: AbortSignal, call: PromiseLike<T>): Promise<T> {
   try {
     return await call;
   } catch (error) {

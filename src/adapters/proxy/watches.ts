@@ -83,8 +83,8 @@ export class Watches {
 
   /** Resolves when a job changes, or after `holdMs`. Throws a 429 if the user has too many open requests. */
   async progress(jobs: readonly WatchedJob[], viewer: Viewer): Promise<PollResult[]> {
-    const ended = jobs.map(({ id, result }) => result ?? this.#cachedOutcome(id));
-    if (ended.some(Boolean)) return jobs.map(({ id }, at) => ended[at] ?? this.#waits.get(id)?.result);
+    const outcomes = jobs.map(({ id, result }) => result ?? this.#cachedOutcome(id));
+    if (outcomes.some(Boolean)) return jobs.map(({ id }, at) => outcomes[at] ?? this.#waits.get(id)?.result);
     const unwatched = jobs.flatMap(({ id }) => this.#waits.get(id)?.unwatched ?? []);
     const request = this.#open.acquire(viewer.user, unwatched);
     const waits = jobs.map(({ id, seen }) => ({ id, seen, wait: this.#follow(id) }));
@@ -137,7 +137,8 @@ export class Watches {
 
   /** Resolves when a job changes, `holdMs` is over, or the page disconnects. */
   async #nextChange(waits: readonly WatchedWait[], { holdMs, signal }: Viewer): Promise<void> {
-    const isReady = () => (holdMs === 0 ? waits.every(({ wait }) => wait.result !== undefined) : waits.some(hasMoved));
+    const isReady = () =>
+      holdMs === 0 ? waits.every(({ wait }) => wait.result !== undefined) : waits.some(hasChanged);
     if (isReady()) return;
     const isUnknown = waits.some(({ wait }) => wait.result === undefined);
     const undo: (() => void)[] = [];
@@ -159,6 +160,6 @@ export class Watches {
   }
 }
 
-function hasMoved({ seen, wait: { result } }: WatchedWait): boolean {
+function hasChanged({ seen, wait: { result } }: WatchedWait): boolean {
   return result !== undefined && ('error' in result || result.view.phase !== 'waiting' || result.view.status !== seen);
 }

@@ -1,8 +1,8 @@
 import { useSyncExternalStore } from 'react';
 import type { Run, RunState } from '../page/run.js';
 
-const nothing = () => () => {};
-const none = () => undefined;
+const neverNotify = () => () => {};
+const noState = () => undefined;
 
 /**
  * Returns a run's state, and rerenders the component when it changes. Returns undefined without a run.
@@ -14,5 +14,9 @@ const none = () => undefined;
 export function useRun(run: Run): RunState;
 export function useRun(run: Run | null | undefined): RunState | undefined;
 export function useRun(run: Run | null | undefined): RunState | undefined {
-  return useSyncExternalStore<RunState | undefined>(run?.subscribe ?? nothing, run?.get ?? none, run?.get ?? none);
+  return useSyncExternalStore<RunState | undefined>(
+    run?.subscribe ?? neverNotify,
+    run?.get ?? noState,
+    run?.get ?? noState,
+  );
 }

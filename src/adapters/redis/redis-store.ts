@@ -38,8 +38,8 @@ local version = redis.call('GET', KEYS[1]) or '0'
 if ARGV[1] == 'read' then
   local reply = { 'v' .. version, string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000)) }
   for at = 2, #KEYS do
-    local found = redis.call('GET', KEYS[at])
-    reply[at + 1] = found and '=' .. found or '-'
+    local value = redis.call('GET', KEYS[at])
+    reply[at + 1] = value and '=' .. value or '-'
   end
   return reply
 end
@@ -84,11 +84,11 @@ export function redisStore(redis: RedisClient, options: RedisStoreOptions = {}):
     timeoutMs,
     async read(group, keys) {
       const reply: unknown = await runScript(keysOf(group, keys), ['read']);
-      const [version, nowMs, ...found] = Array.isArray(reply) ? reply.map(String) : [];
+      const [version, nowMs, ...replies] = Array.isArray(reply) ? reply.map(String) : [];
       if (version === undefined)
         throw new GenError('Redis returned an unexpected response to the script of redisStore.');
       const values: Record<string, string> = Object.create(null);
-      for (const [at, key] of keys.entries()) if (found[at]?.startsWith('=')) values[key] = found[at].slice(1);
+      for (const [at, key] of keys.entries()) if (replies[at]?.startsWith('=')) values[key] = replies[at].slice(1);
       return { version, nowMs: Number(nowMs), values };
     },
     async write(group, version, changes) {
@@ -124,15 +124,15 @@ function notifications(
     },
     subscribe(topic: string, listener: (message: string) => void): () => void {
       const channel = `${prefix}${topic}`;
-      const own = listeners.get(channel) ?? new Set();
-      listeners.set(channel, own);
+      const subscribed = listeners.get(channel) ?? new Set();
+      listeners.set(channel, subscribed);
       // Wrap the listener, so that it is called twice if it subscribes twice.
       const wrapped = (message: string) => listener(message);
-      own.add(wrapped);
+      subscribed.add(wrapped);
       subscriber ??= openSubscriber(client, { channels: listeners, deliver, report });
       subscriber.subscribe(channel);
       return () => {
-        if (!own.delete(wrapped) || own.size > 0 || listeners.get(channel) !== own) return;
+        if (!subscribed.delete(wrapped) || subscribed.size > 0 || listeners.get(channel) !== subscribed) return;
         listeners.delete(channel);
         if (listeners.size === 0) void close();
         else subscriber?.unsubscribe(channel);
@@ -174,7 +174,7 @@ function redisMisconfiguration(error: unknown, prefix: string): GenError | undef
     const fix = 'a replica is read-only, so connect the Redis client to the primary';
     return new ConnectionError(`Redis rejected gen-client (READONLY): ${fix}`, { cause: error });
   }
-  const match = SETUP_ERRORS.find((it) => it.message.test(message));
+  const match = SETUP_ERRORS.find((setup) => setup.message.test(message));
   return match && setupError(`Redis rejected gen-client (${match.code}). ${match.fix(prefix)}`, error);
 }
 

@@ -11,8 +11,8 @@ type Kind = ModelCapabilities['kind'];
 type ModelEntry = readonly [alias: string, row: ModelCapabilities];
 
 const ROWS: readonly ModelEntry[] = Object.entries<ModelCapabilities>(MODELS);
-const rowsOf = (kind: Kind, fits: (row: ModelCapabilities) => boolean = () => true) =>
-  ROWS.filter(([, row]) => row.kind === kind && fits(row));
+const rowsOf = (kind: Kind, isMatch: (row: ModelCapabilities) => boolean = () => true) =>
+  ROWS.filter(([, row]) => row.kind === kind && isMatch(row));
 
 const url = (what: string) => z.url().describe(`${what} A public HTTPS URL.`);
 const nonEmptyText = (what: string) => z.string().min(1).describe(what);
@@ -50,12 +50,12 @@ function paramsSchema<Shape extends z.ZodRawShape>(shape: Shape, check: Check): 
   });
   CHECKS.set(schema, check);
   // zod's own methods throw for a schema with a check, but don't suggest a fix.
-  const rejected = (method: string) => () => {
+  const reject = (method: string) => () => {
     throw new GenError(
       `${method}: this would drop the rules between params. Use pickParams(params, ['prompt', 'model']).`,
     );
   };
-  return Object.assign(schema, { pick: rejected('pick'), omit: rejected('omit'), partial: rejected('partial') });
+  return Object.assign(schema, { pick: reject('pick'), omit: reject('omit'), partial: reject('partial') });
 }
 
 /** Without `content`, `prompt` is required. */
@@ -104,7 +104,7 @@ const everyCreate = {
 };
 const images = rowsOf('image');
 const videos = rowsOf('video');
-const editors = rowsOf('video', ({ edits }) => edits === true);
+const editModels = rowsOf('video', ({ edits }) => edits === true);
 
 /**
  * Zod schema for the params of `images.create`. Validates values by model, with the same messages as the call. Files must be
@@ -195,7 +195,7 @@ export const videoParams = paramsSchema(
 /** Zod schema for the params of `videoEdits.create`, like {@link imageParams}. */
 export const videoEditParams = paramsSchema(
   {
-    model: model(editors, 'Model that edits videos.'),
+    model: model(editModels, 'Model that edits videos.'),
     ...videoFields,
     edit_mode: nonEmptyText('transform, restyle, or extend.').optional(),
     source_video_upload_id: nonEmptyText('The clip to edit, by the ID of a VIDEO upload.').optional(),

@@ -113,8 +113,8 @@ class PutBody {
   readonly sizeBytes: number;
   readonly stream: ReadableStream<Uint8Array<ArrayBuffer>>;
   isComplete = false;
-  /** Called with `source` when the store requests bytes, and with `store` when they arrive. */
-  onTurn: (whose: 'source' | 'store') => void = () => {};
+  /** Called with the side for which the copy now waits. */
+  onWait: (side: 'source' | 'store') => void = () => {};
   readonly #digest = createSha256();
 
   constructor(body: OutputBody, report: (progress: CopyProgress) => void) {
@@ -122,7 +122,7 @@ class PutBody {
     this.sizeBytes = sizeBytes;
     let receivedBytes = 0;
     const pull = async (controller: ReadableStreamDefaultController<Uint8Array<ArrayBuffer>>) => {
-      this.onTurn('source');
+      this.onWait('source');
       const bytes = await body.next();
       if (bytes !== undefined) {
         receivedBytes += bytes.length;
@@ -134,7 +134,7 @@ class PutBody {
       }
       this.isComplete = receivedBytes === sizeBytes;
       if (this.isComplete) controller.close();
-      this.onTurn('store');
+      this.onWait('store');
     };
     this.stream = new ReadableStream({ pull }, { highWaterMark: 0 });
   }
@@ -156,7 +156,7 @@ class StoreTarget implements CopyTarget<StoredOutput> {
   #failures = 0;
   #body: PutBody | undefined;
   /** The body of a put with an unknown outcome, if the store received it in full. */
-  #unconfirmed: PutBody | undefined;
+  #unconfirmedBody: PutBody | undefined;
 
   constructor(file: JobFile<CopyProgress>, destination: OutputDestination, options: CopyOutputOptions) {
     this.#file = file;
@@ -170,7 +170,7 @@ class StoreTarget implements CopyTarget<StoredOutput> {
     const object = await this.#head();
     if (object === undefined) return undefined;
     const { sizeBytes, contentType, etag } = object;
-    const unconfirmed = this.#unconfirmed;
+    const unconfirmed = this.#unconfirmedBody;
     if (unconfirmed !== undefined && unconfirmed.sizeBytes === sizeBytes && objectJob(object) === this.#file.jobId) {
       return { sizeBytes, contentType, sha256: await unconfirmed.sha256(), etag, existed: false };
     }
@@ -212,12 +212,12 @@ class StoreTarget implements CopyTarget<StoredOutput> {
     // Browsers may open the stored object, so its type must be safe.
     const contentType = safeContentType(source.version.contentType ?? '');
     let etag: string | undefined;
-    let unproven: StorageError | undefined;
+    let putError: StorageError | undefined;
     try {
       const response = await this.#attempt(async ({ signal, restart, pause }) => {
         // A store that buffers the file needs more time after the last byte.
-        body.onTurn = (whose) => {
-          if (whose === 'source') pause();
+        body.onWait = (side) => {
+          if (side === 'source') pause();
           else restart(timeoutMs + (body.isComplete ? sizeBytes / STORE_BYTES_PER_MS : 0));
         };
         return this.#destination.put(body.stream, {
@@ -228,21 +228,21 @@ class StoreTarget implements CopyTarget<StoredOutput> {
           overwrite,
         });
       });
-      unproven = this.#unprovenError(body, response);
+      putError = this.#responseError(body, response);
       etag = response?.etag;
     } catch (thrown) {
       if (!(thrown instanceof UnconfirmedPut)) throw thrown;
-      unproven = thrown;
+      putError = thrown;
     }
-    if (unproven === undefined) return { sizeBytes, contentType, sha256: await body.sha256(), etag, existed: false };
+    if (putError === undefined) return { sizeBytes, contentType, sha256: await body.sha256(), etag, existed: false };
     // The object may be stored. Check with one HEAD.
-    if (body.isComplete) this.#unconfirmed = body;
+    if (body.isComplete) this.#unconfirmedBody = body;
     const object = await this.find();
     if (object) return object;
-    throw unproven;
+    throw putError;
   }
 
-  #unprovenError({ isComplete }: PutBody, response: unknown): StorageError | undefined {
+  #responseError({ isComplete }: PutBody, response: unknown): StorageError | undefined {
     if (!isComplete) return this.#error('body_not_read', 'resolved the put without reading the complete body');
     if (!isFields(response) || response.ok !== false || typeof response.status !== 'number') return undefined;
     const { status } = response;
@@ -252,11 +252,11 @@ class StoreTarget implements CopyTarget<StoredOutput> {
   async afterFailure(thrown: unknown): Promise<void> {
     const error = asStorageError(thrown, this.#store, 'to store the file');
     if (error.code === 'body_not_read') throw error;
-    if (this.#body?.isComplete && mayHaveStored(error)) this.#unconfirmed = this.#body;
-    const isLost = isConflict(error) && this.#options.overwrite !== true;
-    if (isLost && this.#destination.head === undefined) throw this.#alreadyExists(error);
+    if (this.#body?.isComplete && mayHaveStored(error)) this.#unconfirmedBody = this.#body;
+    const isTaken = isConflict(error) && this.#options.overwrite !== true;
+    if (isTaken && this.#destination.head === undefined) throw this.#alreadyExists(error);
     // After a conflict, check the other copy's object immediately.
-    await this.#waitToRetry(error, isLost);
+    await this.#waitToRetry(error, isTaken);
   }
 
   /** Waits before a retry. Throws the error if a retry can't help. */

@@ -87,12 +87,12 @@ export function createOutputHandler(options: OutputHandlerOptions): OutputHandle
       callObserver(() => options.onError?.(mistake, request));
       return new Response(mistake.message, { status: 500 });
     }
-    const handling = new Handling(options, request, types);
-    return handling.respond().catch((error: unknown) => handling.respondToError(error));
+    const output = new OutputRequest(options, request, types);
+    return output.respond().catch((error: unknown) => output.respondToError(error));
   };
 }
 
-class Handling {
+class OutputRequest {
   readonly #options: OutputHandlerOptions;
   readonly #request: Request;
   readonly #isHead: boolean;

@@ -35,7 +35,7 @@ export async function fileResponse(
 ): Promise<Response> {
   const type = mediaTypeEssence(contentType);
   const safeType = safeContentType(contentType);
-  const isOnePart = isPart(file.status);
+  const isPartial = isPart(file.status);
   const headers = new Headers({ 'cache-control': 'private, no-cache', ...SECURITY_HEADERS });
   // Byte lengths and ranges refer to the encoded bytes.
   for (const header of isEncoded(file.headers)
@@ -49,22 +49,22 @@ export async function fileResponse(
     for (const header of BYTE_HEADERS) headers.delete(header);
     return new Response(null, { status: 304, headers });
   }
-  if (isOnePart) headers.set('accept-ranges', 'bytes');
+  if (isPartial) headers.set('accept-ranges', 'bytes');
   else headers.delete('content-range');
   headers.set('content-type', safeType ?? 'application/octet-stream');
   headers.set('content-disposition', disposition(isDownload || safeType === undefined, jobId, type));
   const body =
     request.method === 'HEAD' ? null : await fileBody(file, Number(headers.get('content-length') ?? Number.NaN));
-  return new Response(body, { status: isOnePart ? 206 : 200, headers });
+  return new Response(body, { status: isPartial ? 206 : 200, headers });
 }
 
 async function fileBody({ body }: Response, sizeBytes: number): Promise<BodyInit | null> {
-  const isOnePiece = 'Bun' in globalThis && sizeBytes <= MAX_BUFFERED_BYTES;
-  return isOnePiece ? new Response(body).arrayBuffer() : body;
+  const isBuffered = 'Bun' in globalThis && sizeBytes <= MAX_BUFFERED_BYTES;
+  return isBuffered ? new Response(body).arrayBuffer() : body;
 }
 
-export function plainResponse(status: number, headers: Readonly<Record<string, string>> = {}, more = ''): Response {
-  const text = (STATUS_MESSAGES[status] ?? 'The file is temporarily unavailable.') + more;
+export function plainResponse(status: number, headers: Readonly<Record<string, string>> = {}, hint = ''): Response {
+  const text = (STATUS_MESSAGES[status] ?? 'The file is temporarily unavailable.') + hint;
   return new Response(text, {
     status,
     headers: {
@@ -80,10 +80,10 @@ export function plainResponse(status: number, headers: Readonly<Record<string, s
 function isUnchanged({ headers: requestHeaders }: Request, headers: Headers): boolean {
   const tags = requestHeaders.get('if-none-match');
   if (tags !== null) {
-    const own = headers.get('etag')?.replace(/^W\//, '');
+    const etag = headers.get('etag')?.replace(/^W\//, '');
     // A tag can contain a comma.
-    const listed = tags.match(/"[^"]*"/g) ?? [];
-    return tags.trim() === '*' || listed.some((tag) => tag === own);
+    const listedTags = tags.match(/"[^"]*"/g) ?? [];
+    return tags.trim() === '*' || listedTags.some((tag) => tag === etag);
   }
   const since = Date.parse(requestHeaders.get('if-modified-since') ?? '');
   return Date.parse(headers.get('last-modified') ?? '') <= since;

@@ -67,7 +67,7 @@ const METADATA = 'x-amz-meta-';
  */
 export function s3(options: S3Options): OutputDestination & OutputSource {
   checkOptions('s3', S3_OPTIONS, options);
-  rejectBucketIn(options);
+  rejectBucketInEndpoint(options);
   try {
     new Headers(options.headers);
   } catch {
@@ -269,13 +269,13 @@ class S3Sender {
     if (!isTemporaryRedirect(status) && type !== 'opaqueredirect') return false;
     response.body?.cancel().catch(() => undefined);
     const location = headers.get('location') ?? '';
-    const to = location !== '' && URL.canParse(location, this.#url) ? new URL(location, this.#url) : undefined;
-    const isDowngrade = this.#url.startsWith('https:') && to?.protocol !== 'https:';
-    if (this.#isMoved || to === undefined || isDowngrade) {
+    const target = location !== '' && URL.canParse(location, this.#url) ? new URL(location, this.#url) : undefined;
+    const isUnencrypted = this.#url.startsWith('https:') && target?.protocol !== 'https:';
+    if (this.#isMoved || target === undefined || isUnencrypted) {
       const why = this.#isMoved ? 'a second time' : 'to an address that is missing or not encrypted';
       throw this.#error('redirected', `redirects the request ${why}`, { status });
     }
-    this.#url = to.href;
+    this.#url = target.href;
     this.#isMoved = true;
     return true;
   }
@@ -332,7 +332,7 @@ const S3_OPTIONS = optionsOf({
 });
 
 /** Throws if the endpoint contains the bucket, as some consoles show it. The bucket would become part of the key. */
-function rejectBucketIn({ endpoint, bucket }: S3Options): void {
+function rejectBucketInEndpoint({ endpoint, bucket }: S3Options): void {
   if (endpoint === undefined) return;
   const { host, pathname } = new URL(endpoint);
   const isHost = host.startsWith(`${bucket}.s3.`) || host.startsWith(`${bucket}.s3-`);
