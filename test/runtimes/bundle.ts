@@ -1,12 +1,12 @@
-// Bundles the scenario with each bundler like a user, without Node polyfills. Any warning is an error.
+// Bundles programs with each bundler, as a user would, without Node polyfills. Any warning is an error.
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { need } from './suite.js';
+import { importTool } from './suite.js';
 
-/** Where the bundle runs. */
+/** Platform of a bundle. */
 export type Target = 'browser' | 'worker';
 
-/** Bundles `entry` (a file in the project) into one text. Throws on any warning. */
+/** Bundles `entry`, a file in the project, and returns the code. Throws for any warning. */
 export type Bundler = (project: string, entry: string, target: Target) => Promise<string>;
 
 interface Esbuild {
@@ -15,7 +15,7 @@ interface Esbuild {
 
 /** esbuild with Cloudflare's conditions for a worker. */
 export const esbuild: Bundler = async (project, entry, target) => {
-  const { build } = await need<Esbuild>('esbuild');
+  const { build } = await importTool<Esbuild>('esbuild');
   const { warnings, outputFiles } = await build({
     entryPoints: [join(project, entry)],
     bundle: true,
@@ -26,8 +26,8 @@ export const esbuild: Bundler = async (project, entry, target) => {
     conditions: target === 'browser' ? [] : ['workerd', 'worker', 'browser'],
     logLevel: 'silent',
   });
-  reject(warnings.map(({ text }) => text));
-  return withoutNode(outputFiles.map(({ text }) => text).join('\n'));
+  throwWarnings(warnings.map(({ text }) => text));
+  return withoutNodeImports(outputFiles.map(({ text }) => text).join('\n'));
 };
 
 interface Rollup {
@@ -47,8 +47,8 @@ function isAboutZod({ id, ids = id === undefined ? [] : [id] }: RollupWarning): 
 
 /** Rollup with only its resolver. */
 export const rollup: Bundler = async (project, entry, target) => {
-  const { rollup: bundle } = await need<Rollup>('rollup');
-  const { nodeResolve } = await need<{ nodeResolve(options: object): object }>('@rollup/plugin-node-resolve');
+  const { rollup: bundle } = await importTool<Rollup>('rollup');
+  const { nodeResolve } = await importTool<{ nodeResolve(options: object): object }>('@rollup/plugin-node-resolve');
   const warnings: string[] = [];
   const built = await bundle({
     input: join(project, entry),
@@ -58,8 +58,8 @@ export const rollup: Bundler = async (project, entry, target) => {
     },
   });
   const { output } = await built.generate({ format: 'es', inlineDynamicImports: true });
-  reject(warnings);
-  return withoutNode(output.map(({ code = '' }) => code).join('\n'));
+  throwWarnings(warnings);
+  return withoutNodeImports(output.map(({ code = '' }) => code).join('\n'));
 };
 
 interface Vite {
@@ -68,7 +68,7 @@ interface Vite {
 
 /** Vite for a page, or a server build that bundles everything for a worker. */
 export const vite: Bundler = async (project, entry, target) => {
-  const { build } = await need<Vite>('vite');
+  const { build } = await importTool<Vite>('vite');
   const warnings: string[] = [];
   const logger = {
     hasWarned: false,
@@ -92,8 +92,8 @@ export const vite: Bundler = async (project, entry, target) => {
       rolldownOptions: { output: { codeSplitting: false } },
     },
   });
-  reject(warnings);
-  return withoutNode(
+  throwWarnings(warnings);
+  return withoutNodeImports(
     [built]
       .flat()
       .flatMap(({ output }) => output)
@@ -109,7 +109,7 @@ type Webpack = (options: object, done: (error: Error | null, stats?: Stats) => v
 
 /** webpack in production mode. */
 export const webpack: Bundler = async (project, entry, target) => {
-  const { default: run } = await need<{ default: Webpack }>('webpack');
+  const { default: run } = await importTool<{ default: Webpack }>('webpack');
   const folder = join(project, `webpack-${target}`);
   mkdirSync(folder, { recursive: true });
   const options = {
@@ -124,13 +124,13 @@ export const webpack: Bundler = async (project, entry, target) => {
     performance: { hints: false },
   };
   const stats = await new Promise<Stats>((resolve, reject) => {
-    run(options, (error, given) => (given ? resolve(given) : reject(error)));
+    run(options, (error, result) => (result ? resolve(result) : reject(error)));
   });
   const { errors, warnings } = stats.toJson({ all: false, errors: true, warnings: true });
-  reject([...errors, ...warnings].map(({ message }) => message));
+  throwWarnings([...errors, ...warnings].map(({ message }) => message));
   const files = readdirSync(folder);
-  if (files.length !== 1) reject([`webpack wrote ${files.join(', ')}`]);
-  return withoutNode(readFileSync(join(folder, 'bundle.js'), 'utf8'));
+  if (files.length !== 1) throw new Error(`webpack wrote ${files.join(', ')}`);
+  return withoutNodeImports(readFileSync(join(folder, 'bundle.js'), 'utf8'));
 };
 
 /** A Worker in workerd. */
@@ -148,7 +148,7 @@ export async function inWorkerd<T>(
   options: object = {},
 ): Promise<T> {
   const script = await esbuild(project, writeEntry(project, 'worker.mjs', code), 'worker');
-  const { Miniflare } = await need<{ Miniflare: new (options: object) => Worker }>('miniflare');
+  const { Miniflare } = await importTool<{ Miniflare: new (options: object) => Worker }>('miniflare');
   const worker = new Miniflare({ modules: true, script, compatibilityDate: '2026-07-01', ...options });
   try {
     return await use(worker);
@@ -163,13 +163,15 @@ export function writeEntry(project: string, name: string, code: string): string 
   return name;
 }
 
-function reject(warnings: readonly string[]): void {
+function throwWarnings(warnings: readonly string[]): void {
   if (warnings.length > 0) throw new Error(warnings.join('\n'));
 }
 
-/** Throws if a bundle for the edge imports anything from Node, even conditionally. */
-function withoutNode(code: string): string {
-  const found = /(?:from|import|require)\s*\(?\s*["'](node:[a-z/]+|fs|crypto|path|http|stream|buffer)["']/.exec(code);
-  if (found) throw new Error(`the bundle imports ${found[1]}`);
+/** Returns the code. Throws if it imports a Node module, even conditionally. */
+function withoutNodeImports(code: string): string {
+  const nodeImport = /(?:from|import|require)\s*\(?\s*["'](node:[a-z/]+|fs|crypto|path|http|stream|buffer)["']/.exec(
+    code,
+  );
+  if (nodeImport) throw new Error(`the bundle imports ${nodeImport[1]}`);
   return code;
 }

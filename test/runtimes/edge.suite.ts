@@ -1,17 +1,24 @@
-// workerd with an old and a new compatibility date, and the Edge runtime's VM: bundled, as there are no packages there.
+// The scenario in workerd with an old and a new compatibility date, and in the Edge runtime. Neither resolves packages, so both
+// run bundles.
+import { esbuild, inWorkerd, writeEntry } from './bundle.js';
+import { assertSteps, type Context, importTool, type Step, type Suite } from './suite.js';
 
-import { esbuild, inWorkerd, type Worker, writeEntry } from './bundle.js';
-import { type Context, judge, need, type Step, type Suite } from './suite.js';
-
-/** Old enough that `cache: 'no-store'` throws and a redirect to another origin retains the key. */
+/** With this date, `cache: 'no-store'` throws, and a redirect to another origin retains the API key. */
 const OLD_DATE = '2023-03-01';
 const NEW_DATE = '2026-07-01';
 
 async function asWorker({ project, service }: Context, compatibilityDate: string): Promise<void> {
   const code = `import { runScenario } from './scenario.mjs';
     export default { async fetch() { return Response.json(await runScenario(${JSON.stringify(service.config)})); } };`;
-  const run = async (worker: Worker) => (await worker.dispatchFetch('http://worker.test/')).json();
-  judge((await inWorkerd(project, code, run, { compatibilityDate })) as Step[]);
+  await inWorkerd(
+    project,
+    code,
+    async (worker) => {
+      const response = await worker.dispatchFetch('http://worker.test/');
+      assertSteps((await response.json()) as Step[]);
+    },
+    { compatibilityDate },
+  );
 }
 
 interface EdgeVm {
@@ -25,10 +32,10 @@ async function inEdgeVm({ project, service }: Context): Promise<void> {
     "import { runScenario } from './scenario.mjs';\nglobalThis.runScenario = runScenario;",
   );
   const script = await esbuild(project, entry, 'worker');
-  const { EdgeVM } = await need<{ EdgeVM: new () => EdgeVm }>('@edge-runtime/vm');
+  const { EdgeVM } = await importTool<{ EdgeVM: new () => EdgeVm }>('@edge-runtime/vm');
   const vm = new EdgeVM();
   vm.evaluate(`(() => { ${script} })()`);
-  judge(await vm.evaluate<Promise<Step[]>>(`globalThis.runScenario(${JSON.stringify(service.config)})`));
+  assertSteps(await vm.evaluate<Promise<Step[]>>(`globalThis.runScenario(${JSON.stringify(service.config)})`));
 }
 
 export const suites: Suite[] = [

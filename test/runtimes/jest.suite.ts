@@ -1,10 +1,9 @@
-// Jest with CommonJS and no configuration: the test in docs/testing.md, and a wait that never ends.
+// Jest with CommonJS and no configuration: the test in docs/testing.md, and a test that leaves a wait pending.
+import assert from 'node:assert/strict';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { NODE } from './nodes.js';
 import { type Context, execute, type Suite, tool } from './suite.js';
-
-const NODE = fileURLToPath(new URL('../../node_modules/.bin/node', import.meta.url));
 
 /** Maximum duration of a test that creates a job and waits for it. */
 const MAX_MS = 200;
@@ -13,7 +12,7 @@ const REPEATS = 8;
 const VIDEO = `
 const { createSandbox } = require('gen-client/sandbox');
 
-test('a video is made', async () => {
+test('creates a video', async () => {
   const client = createSandbox().client();
   const job = await client.videos.createAndWait({ prompt: 'a fox at dawn' });
   expect(job.status).toBe('completed');
@@ -21,7 +20,7 @@ test('a video is made', async () => {
 
 const PENDING = `
 const { createSandbox } = require('gen-client/sandbox');
-test('a wait is left pending', async () => {
+test('leaves a wait pending', async () => {
   const client = createSandbox({ clock: 'manual' }).client();
   client.videos.createAndWait({ prompt: 'a fox' });
   const { job } = await client.videos.create({ prompt: 'a fox' });
@@ -39,17 +38,19 @@ async function inJest({ project }: Context): Promise<void> {
   mkdirSync(app, { recursive: true });
   writeFileSync(join(app, 'package.json'), '{ "name": "jest-app", "private": true }');
   const [head = '', ...body] = VIDEO.split(/(?=^test\()/m);
-  const again = Array.from({ length: REPEATS }, () => body.join(''));
-  writeFileSync(join(app, 'guide.test.js'), head + again.join(''));
+  writeFileSync(join(app, 'guide.test.js'), head + body.join('').repeat(REPEATS));
   writeFileSync(join(app, 'pending.test.js'), PENDING);
-  // Must exit without --forceExit. `execute` kills a process that hangs.
-  const reported = await execute(NODE, [tool('jest'), '--ci', '--json', '--rootDir', app], app);
-  const report = JSON.parse(reported) as Report;
+  // Jest exits without --forceExit. `execute` kills a process that hangs.
+  const output = await execute(NODE, [tool('jest'), '--ci', '--json', '--rootDir', app], app);
+  const report = JSON.parse(output) as Report;
   const tests = report.testResults.flatMap(({ assertionResults }) => assertionResults);
-  if (!report.success || tests.length !== REPEATS + 1) throw new Error(reported);
-  // Uses the fastest test, because the machine may be busy.
-  const fastest = Math.min(...tests.filter(({ title }) => title === 'a video is made').map(({ duration }) => duration));
-  if (!(fastest <= MAX_MS)) throw new Error(`the fastest test took ${fastest} ms`);
+  assert.ok(report.success, output);
+  assert.equal(tests.length, REPEATS + 1);
+  // The fastest test, because the machine may be busy.
+  const fastestMs = Math.min(
+    ...tests.filter(({ title }) => title === 'creates a video').map(({ duration }) => duration),
+  );
+  assert.ok(fastestMs <= MAX_MS, `the fastest test took ${fastestMs} ms`);
 }
 
 export const suites: Suite[] = [{ name: 'Jest, CommonJS', run: inJest }];

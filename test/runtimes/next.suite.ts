@@ -1,18 +1,19 @@
-// Builds Next.js apps offline and calls them: the examples, with the scenario in a Node route and in an edge route.
+// Builds the Next.js examples offline, and uses them as a browser does.
+import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { cpSync, mkdirSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
-import { fileURLToPath, pathToFileURL } from 'node:url';
-import type { Sandbox, SandboxOptions } from 'gen-client/sandbox';
+import { basename, dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { Sandbox } from 'gen-client/sandbox';
 import { type Browser, launch } from '../support/browser.js';
 import { freePort } from '../support/free-port.js';
-import { type Context, execute, judge, type Step, type Suite } from './suite.js';
+import { NODE } from './nodes.js';
+import { assertSteps, type Context, execute, importSandbox, type Step, type Suite } from './suite.js';
 
 const MODULES = fileURLToPath(new URL('./node_modules/', import.meta.url));
 const ROOT_MODULES = fileURLToPath(new URL('../../node_modules/', import.meta.url));
 const EXAMPLE = fileURLToPath(new URL('../../examples/nextjs/', import.meta.url));
 const GALLERY = fileURLToPath(new URL('../../examples/gallery/', import.meta.url));
-const NODE = fileURLToPath(new URL('../../node_modules/.bin/node', import.meta.url));
 
 /** Copies packages, because the bundler doesn't follow links out of the app. */
 function copyPackages(project: string, app: string): void {
@@ -29,33 +30,39 @@ function copyPackages(project: string, app: string): void {
   }
 }
 
-/**
- * Builds the example without environment variables, with the scenario in a Node route and in an edge route, and creates a
- * video from the form to the player like a browser.
- */
-async function theExample({ project, service }: Context): Promise<void> {
-  const app = join(project, 'next-example');
-  cpSync(EXAMPLE, app, { recursive: true });
+/** Copies an example with additional files, builds it, and returns its folder and the build's output. */
+async function buildApp(project: string, example: string, files: Readonly<Record<string, string>>) {
+  const app = join(project, basename(example));
+  cpSync(example, app, { recursive: true });
   copyPackages(project, app);
   cpSync(join(project, 'scenario.mjs'), join(app, 'scenario.mjs'));
+  for (const [name, text] of Object.entries(files)) {
+    mkdirSync(dirname(join(app, 'app', name)), { recursive: true });
+    writeFileSync(join(app, 'app', name), text);
+  }
+  const output = await execute(NODE, [join(app, 'node_modules/next/dist/bin/next'), 'build'], app);
+  return { app, output };
+}
+
+/**
+ * Builds the example without environment variables, and creates a video from its form. Runs the scenario in a Node route, an
+ * edge route, and a Server Component.
+ */
+async function useExample({ project, service }: Context): Promise<void> {
   const config = JSON.stringify(service.config);
   const run = `(await import('../../../scenario.mjs')).runScenario(${config})`;
   const routes = {
     'api/node/route.js': `export const POST = async () => Response.json(await ${run});`,
     'api/edge/route.js': `export const POST = async () => Response.json(await ${run}); export const runtime = 'edge';`,
-    // A Server Component.
-    'in/component/page.js': `export const dynamic = 'force-dynamic'; export default async function Page() { return <p data-steps={JSON.stringify(await ${run})} />; }`,
+    'component/page.js': `export const dynamic = 'force-dynamic'; export default async function Page() { return <p data-steps={JSON.stringify(await ${run})} />; }`,
   };
-  for (const [name, text] of Object.entries(routes)) {
-    mkdirSync(dirname(join(app, 'app', name)), { recursive: true });
-    writeFileSync(join(app, 'app', name), text);
-  }
-  const reported = await execute(NODE, [join(app, 'node_modules/next/dist/bin/next'), 'build'], app);
-  const warnings = reported
+  const { app, output } = await buildApp(project, EXAMPLE, routes);
+  const warnings = output
     .split('\n')
     .filter((line) => /gen-client|Critical dependency|Module not found/i.test(line) && !line.includes('/api/'));
-  if (warnings.length > 0) throw new Error(warnings.join('\n'));
-  const sandbox = await sandboxOf(project, { jobDurationMs: 300 });
+  assert.deepEqual(warnings, []);
+  const { createSandbox } = await importSandbox(project);
+  const sandbox = createSandbox({ jobDurationMs: 300 });
   const api = await sandbox.listen({ port: 0 });
   const port = await freePort();
   const env = {
@@ -66,16 +73,22 @@ async function theExample({ project, service }: Context): Promise<void> {
   };
   try {
     await whileServed({ app, port, env }, async (url) => {
-      await watchVideo(url);
+      await createVideo(url);
       await sandbox.settled();
-      equal('the webhook', sandbox.deliveries.map(({ ok }) => ok).join(), 'true');
-      const page = await (await fetch(`${url}/in/component`)).text();
+      assert.deepEqual(
+        sandbox.deliveries.map(({ ok }) => ok),
+        [true],
+        'the webhook is acknowledged',
+      );
+      const page = await (await fetch(`${url}/component`)).text();
       const [, steps = '[]'] = /data-steps="([^"]+)"/.exec(page) ?? [];
-      judge(JSON.parse(steps.replaceAll('&quot;', '"').replaceAll('&#x27;', "'").replaceAll('&amp;', '&')) as Step[]);
-      service.settle();
+      assertSteps(
+        JSON.parse(steps.replaceAll('&quot;', '"').replaceAll('&#x27;', "'").replaceAll('&amp;', '&')) as Step[],
+      );
+      service.reset();
       for (const runtime of ['node', 'edge']) {
-        judge((await (await fetch(`${url}/api/${runtime}`, { method: 'POST' })).json()) as Step[]);
-        service.settle();
+        assertSteps((await (await fetch(`${url}/api/${runtime}`, { method: 'POST' })).json()) as Step[]);
+        service.reset();
       }
     });
   } finally {
@@ -83,47 +96,36 @@ async function theExample({ project, service }: Context): Promise<void> {
   }
 }
 
-/** Creates a sandbox from the installed package. */
-async function sandboxOf(project: string, options: SandboxOptions): Promise<Sandbox> {
-  const entry = pathToFileURL(join(project, 'node_modules/gen-client/dist/sandbox.js')).href;
-  return ((await import(entry)) as typeof import('gen-client/sandbox')).createSandbox(options);
-}
-
-async function watchVideo(url: string): Promise<void> {
-  const page = await (await fetch(url)).text();
-  if (!page.includes('Make a video')) throw new Error('the page has no form');
+/** Creates a video and downloads a part of it, as the example's page does. Sends the invalid requests, too. */
+async function createVideo(url: string): Promise<void> {
+  assert.match(await (await fetch(url)).text(), /Make a video/);
   const created = await fetch(`${url}/api/videos`, { method: 'POST', body: JSON.stringify({ prompt: 'a fox' }) });
-  equal('the create', created.status, 202);
+  assert.equal(created.status, 202);
   const { id } = (await created.json()) as { id: string };
   const empty = await fetch(`${url}/api/videos`, { method: 'POST', body: JSON.stringify({ prompt: '' }) });
-  equal('a create without a prompt', empty.status, 400);
+  assert.equal(empty.status, 400, 'a create without a prompt');
   const headers = { cookie: created.headers.getSetCookie()[0]?.split(';')[0] ?? '' };
   for (let status = ''; status !== 'completed'; await new Promise((done) => setTimeout(done, 50))) {
     const response = await fetch(`${url}/api/videos/${id}`, { headers });
-    equal('the status', response.status, 200);
+    assert.equal(response.status, 200);
     status = ((await response.json()) as { status: string }).status;
-    if (!['processing', 'completed'].includes(status)) throw new Error(`the video is ${status}`);
+    assert.match(status, /processing|completed/);
   }
   const part = await fetch(`${url}/api/files/${id}`, { headers: { ...headers, range: 'bytes=4-7' } });
-  equal('a range of the file', part.status, 206);
-  equal('its bytes', await part.text(), 'ftyp');
-  equal("another user's file", (await fetch(`${url}/api/files/${id}`)).status, 404);
+  assert.deepEqual([part.status, await part.text()], [206, 'ftyp']);
+  assert.equal((await fetch(`${url}/api/files/${id}`)).status, 404, "another user's file");
   const forged = await fetch(`${url}/api/webhooks`, { method: 'POST', body: '{}' });
-  equal('a forged webhook', forged.status, 400);
+  assert.equal(forged.status, 400, 'a forged webhook');
 }
 
-function equal(what: string, seen: unknown, wanted: unknown): void {
-  if (seen !== wanted) throw new Error(`${what}: ${String(seen)} instead of ${String(wanted)}`);
-}
-
-interface Served {
+interface BuiltApp {
   readonly app: string;
   readonly port: number;
   readonly env?: Readonly<Record<string, string>>;
 }
 
-/** Serves the built app during `use`. */
-async function whileServed({ app, port, env }: Served, use: (url: string) => Promise<void>): Promise<void> {
+/** Serves the app during `use`. */
+async function whileServed({ app, port, env }: BuiltApp, use: (url: string) => Promise<void>): Promise<void> {
   const server = spawn(
     NODE,
     [join(app, 'node_modules/next/dist/bin/next'), 'start', '--port', String(port), '--hostname', '127.0.0.1'],
@@ -136,7 +138,7 @@ async function whileServed({ app, port, env }: Served, use: (url: string) => Pro
   try {
     await new Promise<void>((ready, failed) => {
       server.stdout.on('data', (text) => String(text).includes('Ready') && ready());
-      server.on('exit', (code) => failed(new Error(`next start ended with ${code}`)));
+      server.on('exit', (code) => failed(new Error(`next start exited with ${code}`)));
     });
     await use(`http://127.0.0.1:${port}`);
   } finally {
@@ -144,8 +146,8 @@ async function whileServed({ app, port, env }: Served, use: (url: string) => Pro
   }
 }
 
-/** A page that renders `gen.watch(ticket)` on the server, and a route that returns the server's resources. */
-const WATCHED = {
+/** A page that renders `gen.watch(ticket)` on the server, and a route that returns the server's timers and memory. */
+const RENDERED_WATCH = {
   'watched/page.tsx': `'use client';
     import { createGenPage } from 'gen-client/page';
     import { useRun } from 'gen-client/react';
@@ -168,25 +170,19 @@ const WATCHED = {
     }`,
 };
 
-/** Uses the gallery in Chromium over HTTP/1.1, and checks what its server retains. */
-async function theGallery({ project }: Context): Promise<void> {
-  const app = join(project, 'next-gallery');
-  cpSync(GALLERY, app, { recursive: true });
-  copyPackages(project, app);
-  for (const [name, text] of Object.entries(WATCHED)) {
-    mkdirSync(dirname(join(app, 'app', name)), { recursive: true });
-    writeFileSync(join(app, 'app', name), text);
-  }
-  await execute(NODE, [join(app, 'node_modules/next/dist/bin/next'), 'build'], app);
-  const sandbox = await sandboxOf(project, { jobDurationMs: 4_000, storage: 'other-origin' });
+/** Uses the gallery in Chromium over HTTP/1.1, and checks that its server leaks nothing. */
+async function useGallery({ project }: Context): Promise<void> {
+  const { app } = await buildApp(project, GALLERY, RENDERED_WATCH);
+  const { createSandbox } = await importSandbox(project);
+  const sandbox = createSandbox({ jobDurationMs: 4_000, storage: 'other-origin' });
   const api = await sandbox.listen({ port: 0 });
   const browser = await launch();
   try {
     const env = { GEN_API_KEY: sandbox.apiKey, GEN_BASE_URL: api.url };
     await whileServed({ app, port: await freePort(), env }, async (url) => {
-      await uploadOverReloads(browser, url, sandbox);
-      await sixRuns(browser, url, sandbox);
-      await serverAfterRenders(url);
+      await uploadAndReload(browser, url, sandbox);
+      await createInTwoTabs(browser, url, sandbox);
+      await renderOnServer(url);
       if (process.env.PICTURES) await takePictures(browser, url, { sandbox, folder: process.env.PICTURES });
     });
   } finally {
@@ -195,32 +191,33 @@ async function theGallery({ project }: Context): Promise<void> {
   }
 }
 
-/** Uploads 20 MB, creates a video, reloads, and plays it. Only one job may exist. */
-async function uploadOverReloads(browser: Browser, url: string, sandbox: Sandbox): Promise<void> {
+/** Uploads 20 MB, creates a video, reloads, and plays it. Only one job is created. */
+async function uploadAndReload(browser: Browser, url: string, sandbox: Sandbox): Promise<void> {
   const context = await browser.newContext({});
   const page = await context.newPage();
   const requests: string[] = [];
   page.on('request', (request) => requests.push(request.url()));
+  // The first visit sets the session cookie.
   await page.goto(url);
   await page.goto(url);
   await page.evaluate(FILL_FORM);
   await page.click('button');
-  await page.evaluate(UNTIL_KEPT);
+  await page.evaluate(UNTIL_STORED);
   for (let reload = 0; reload < 12; reload++) await page.goto(url);
-  await page.evaluate(UNTIL_SOUGHT);
-  equal('the jobs', sandbox.jobs.length, 1);
-  equal('the requests with the key', requests.filter((one) => one.includes(sandbox.apiKey)).length, 0);
+  await page.evaluate(UNTIL_PLAYABLE);
+  assert.equal(sandbox.jobs.length, 1);
+  assert.ok(!requests.join().includes(sandbox.apiKey), 'no request contains the API key');
   await context.clearCookies();
   await page.fill('[name=prompt]', 'signed out');
   await page.click('button');
   await page.evaluate(untilText('Sign in first.'));
-  equal('the jobs after a click without the session', sandbox.jobs.length, 1);
+  assert.equal(sandbox.jobs.length, 1, 'a signed-out user creates no job');
   await context.close();
 }
 
-/** Starts six runs of another visitor in two tabs. Another request must take less than a second. */
-async function sixRuns(browser: Browser, url: string, sandbox: Sandbox): Promise<void> {
-  const before = sandbox.jobs.length;
+/** Starts six runs in two tabs. Another request must take less than a second. */
+async function createInTwoTabs(browser: Browser, url: string, sandbox: Sandbox): Promise<void> {
+  const jobsBefore = sandbox.jobs.length;
   const context = await browser.newContext({});
   const tabs = [await context.newPage(), await context.newPage()];
   await tabs[0]?.goto(url);
@@ -229,38 +226,36 @@ async function sixRuns(browser: Browser, url: string, sandbox: Sandbox): Promise
     for (let at = 1; at <= 3; at++) {
       await tab.fill('[name=prompt]', `a fox [stall] ${at}`);
       await tab.click('button');
-      await tab.evaluate(
-        `new Promise((resolve) => { const look = () => document.querySelectorAll('li.waiting').length === ${at} ? resolve() : setTimeout(look, 20); look(); })`,
-      );
+      await tab.evaluate(untilTrue(`document.querySelectorAll('li.waiting').length === ${at}`));
     }
   }
   for (const tab of tabs) {
     const ms = await tab.evaluate<number>(
       `(async () => { const start = performance.now(); await (await fetch('/watched')).text(); return performance.now() - start; })()`,
     );
-    if (ms >= 1_000) throw new Error(`another request took ${ms} ms while six runs wait`);
+    assert.ok(ms < 1_000, `another request took ${ms} ms while six runs waited`);
   }
-  equal('the jobs of six clicks', sandbox.jobs.length - before, 6);
+  assert.equal(sandbox.jobs.length - jobsBefore, 6);
   await context.close();
 }
 
-/** Checks that 1,000 renders of a watched ticket leave no timer and little memory. */
-async function serverAfterRenders(url: string): Promise<void> {
-  const server = async () => (await (await fetch(`${url}/api/server`)).json()) as { timers: number; heapBytes: number };
+/** Checks that 1,000 renders of `gen.watch(ticket)` leak no timers and no memory. */
+async function renderOnServer(url: string): Promise<void> {
+  const resources = async () =>
+    (await (await fetch(`${url}/api/server`)).json()) as { timers: number; heapBytes: number };
   const render = async (times: number) => {
     for (let at = 0; at < times; at++) {
-      const page = await (await fetch(`${url}/watched`)).text();
-      if (!page.includes('<p>waiting</p>')) throw new Error('the page shows no phase');
+      assert.match(await (await fetch(`${url}/watched`)).text(), /<p>waiting<\/p>/);
     }
   };
   await render(200);
-  const before = await server();
+  const before = await resources();
   await render(1_000);
-  const after = await server();
+  const after = await resources();
   const grownMB = (after.heapBytes - before.heapBytes) / 1e6;
-  console.log(`  1,000 renders: ${after.timers - before.timers} more timers, ${grownMB.toFixed(1)} MB more heap`);
-  if (after.timers > before.timers + 5) throw new Error(`${after.timers - before.timers} timers after 1,000 renders`);
-  if (grownMB > 20) throw new Error(`${grownMB} MB after 1,000 renders`);
+  const newTimers = after.timers - before.timers;
+  console.log(`  1,000 renders: ${newTimers} more timers, ${grownMB.toFixed(1)} MB more heap`);
+  assert.ok(newTimers <= 5 && grownMB <= 20);
 }
 
 /**
@@ -282,14 +277,14 @@ async function takePictures(
     await page.goto(url);
     await page.goto(url);
     sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_rejected' });
-    for (const [prompt, last] of [
+    for (const [prompt, text] of [
       ['A crow that steals the crown', 'Change the prompt'],
       ['A fox at dawn', 'Ready'],
       ['A lighthouse in a storm [slow:60s]', 'Generating…'],
     ] as const) {
       await page.fill('[name=prompt]', prompt);
       await page.click('button');
-      await page.evaluate(untilText(last));
+      await page.evaluate(untilText(text));
     }
     await new Promise((resolve) => setTimeout(resolve, 1_000));
     await page.screenshot?.({ path: join(folder, `${name}.png`) });
@@ -297,11 +292,11 @@ async function takePictures(
   }
 }
 
-/** Expression that resolves when the page shows a text. */
-const untilText = (text: string) => `new Promise((resolve) => {
-  const look = () => document.body.innerText.includes(${JSON.stringify(text)}) ? resolve() : setTimeout(look, 20);
-  look();
-})`;
+/** Script that resolves when an expression is true in the page. */
+const untilTrue = (expression: string) => `(async () => {
+  while (!(${expression})) await new Promise((resolve) => setTimeout(resolve, 20));
+})()`;
+const untilText = (text: string) => untilTrue(`document.body.innerText.includes(${JSON.stringify(text)})`);
 
 /** Fills in a prompt and chooses a 20 MB image. */
 const FILL_FORM = `(async () => {
@@ -312,24 +307,22 @@ const FILL_FORM = `(async () => {
   document.querySelector('[name=image]').files = files.files;
   document.querySelector('[name=prompt]').value = 'a fox at dawn';
 })()`;
-/** Resolves when the page has stored its run, before sending it. */
-const UNTIL_KEPT = `(async () => {
-  while (sessionStorage.length === 0) await new Promise((resolve) => setTimeout(resolve, 20));
-})()`;
+/** The page stores its run before it sends the create. */
+const UNTIL_STORED = untilTrue('sessionStorage.length > 0');
 /** Resolves when the video is loaded and seekable. */
-const UNTIL_SOUGHT = `new Promise((resolve, reject) => {
-  const look = () => {
+const UNTIL_PLAYABLE = `new Promise((resolve, reject) => {
+  const check = () => {
     const video = document.querySelector('video');
-    if (!video) return setTimeout(look, 100);
-    video.onerror = () => reject(new Error('the video does not load'));
+    if (!video) return setTimeout(check, 100);
+    video.onerror = () => reject(new Error('the video failed to load'));
     video.onseeked = () => resolve(video.currentTime);
     if (video.readyState > 0) video.currentTime = 2;
     else video.onloadedmetadata = () => { video.currentTime = 2; };
   };
-  look();
+  check();
 })`;
 
 export const suites: Suite[] = [
-  { name: 'Next.js, the example, with Node and edge routes', run: theExample },
-  { name: 'Next.js, the gallery, in Chromium', run: theGallery },
+  { name: 'Next.js, the example, with Node and edge routes', run: useExample },
+  { name: 'Next.js, the gallery, in Chromium', run: useGallery },
 ];

@@ -1,8 +1,7 @@
-// The proxy in a Worker: a normal page from the upload to the file, and hostile requests. The service runs on Node.
-import { join } from 'node:path';
-import { pathToFileURL } from 'node:url';
+// The proxy in a Worker: a page's requests from the upload to the file, and attacks. The service runs on Node.
+import assert from 'node:assert/strict';
 import { inWorkerd, type Worker } from './bundle.js';
-import type { Context, Suite } from './suite.js';
+import { type Context, importSandbox, type Suite } from './suite.js';
 
 const ORIGIN = 'https://app.test';
 const KEY = 'b5f1c0de-0000-4000-8000-00000000000';
@@ -22,7 +21,7 @@ const proxy = createGenProxy({
 });
 export default { fetch: (request) => proxy(request) };`;
 
-/** Sends requests like a user's page. */
+/** Sends a page's requests, with its user's session. */
 class Page {
   readonly #worker: Worker;
   readonly #user: string | null;
@@ -32,21 +31,18 @@ class Page {
     this.#user = user;
   }
 
-  async post(verb: string, body: unknown, headers: Readonly<Record<string, string>> = {}): Promise<Answer> {
-    const response = await this.ask(verb, {
+  async post(verb: string, body: unknown, headers: Readonly<Record<string, string>> = {}): Promise<Reply> {
+    const isRaw = body instanceof Uint8Array || body instanceof ReadableStream;
+    const response = await this.fetch(verb, {
       method: 'POST',
       headers: { 'content-type': 'application/json', ...headers },
-      ...(body instanceof Uint8Array || body instanceof ReadableStream
-        ? { body, duplex: 'half' }
-        : { body: JSON.stringify(body) }),
+      body: isRaw ? body : JSON.stringify(body),
+      duplex: 'half',
     });
-    return { status: response.status, body: (await response.json()) as Answer['body'] };
+    return { status: response.status, body: (await response.json()) as Reply['body'] };
   }
 
-  ask(
-    path: string,
-    { headers, ...init }: { headers?: object; method?: string; body?: unknown; duplex?: string } = {},
-  ): Promise<Response> {
+  fetch(path: string, { headers, ...init }: { headers: object; [option: string]: unknown }): Promise<Response> {
     const session = this.#user === null ? {} : { 'x-session': this.#user };
     return this.#worker.dispatchFetch(`${ORIGIN}/api/gen/${path}`, {
       ...init,
@@ -55,25 +51,23 @@ class Page {
   }
 }
 
-interface Answer {
+interface Reply {
   readonly status: number;
   readonly body: Readonly<Record<string, unknown>>;
 }
 
 async function asWorker({ project }: Context): Promise<void> {
-  const { createSandbox } = (await import(
-    pathToFileURL(join(project, 'node_modules/gen-client/dist/sandbox.js')).href
-  )) as typeof import('gen-client/sandbox');
+  const { createSandbox } = await importSandbox(project);
   const sandbox = createSandbox({ jobDurationMs: 1_500 });
   const api = await sandbox.listen({ port: 0 });
   const code = worker({ apiKey: sandbox.apiKey, baseUrl: api.url });
   try {
     await inWorkerd(project, code, async (workerd) => {
-      const ann = new Page(workerd, 'ann');
-      const ticket = await anHonestPage(ann);
-      equal('the jobs', sandbox.jobs.length, 1);
-      await hostileRequests({ ann, nobody: new Page(workerd, null), ticket });
-      equal('the jobs after the hostile requests', sandbox.jobs.length, 1);
+      const page = new Page(workerd, 'ann');
+      const ticket = await createAndPlay(page);
+      assert.equal(sandbox.jobs.length, 1);
+      await attack({ page, signedOut: new Page(workerd, null), ticket });
+      assert.equal(sandbox.jobs.length, 1, 'no attack creates a job');
     });
   } finally {
     await api.close();
@@ -81,74 +75,74 @@ async function asWorker({ project }: Context): Promise<void> {
 }
 
 /** Uploads an image, creates an image, follows it in two tabs, and reads a range of its file. Returns its ticket. */
-async function anHonestPage(page: Page): Promise<string> {
-  const started = await page.post('upload', { name: 'fox.png', type: 'image/png', size: PNG.length });
-  equal('the upload', started.status, 200);
-  const put = { 'x-gen-ticket': String(started.body.put) };
-  equal('the bytes', (await page.post('bytes', PNG, put)).status, 200);
-  const ended = await page.post('uploaded', { put: started.body.put });
-  equal('the finished upload', ended.status, 200);
-  const ask = { key: `${KEY}1`, input: { prompt: 'a fox', reference_upload_ids: [ended.body.upload] } };
+async function createAndPlay(page: Page): Promise<string> {
+  const begun = await page.post('upload', { name: 'fox.png', type: 'image/png', size: PNG.length });
+  assert.equal(begun.status, 200);
+  const bytes = await page.post('bytes', PNG, { 'x-gen-ticket': String(begun.body.put) });
+  assert.equal(bytes.status, 200);
+  const completed = await page.post('uploaded', { put: begun.body.put });
+  assert.equal(completed.status, 200);
+  const request = { key: `${KEY}1`, input: { prompt: 'a fox', reference_upload_ids: [completed.body.upload] } };
   // A double click.
-  const [created, again] = await Promise.all([page.post('images', ask), page.post('images', ask)]);
-  equal('the create', created.status, 200);
-  equal('the second click', again.status, 200);
-  const [response, other] = await Promise.all([watched(page, created.body), watched(page, again.body)]);
-  equal('the job', response.status, 'completed');
-  equal('the job in the other tab', other.status, 'completed');
-  const part = await page.ask(String(response.url), { headers: { range: 'bytes=1-3' } });
-  equal('a part of the file', `${part.status} ${await part.text()}`, '206 PNG');
-  return String(created.body.ticket);
+  const creates = await Promise.all([page.post('images', request), page.post('images', request)]);
+  const jobs = await Promise.all(
+    creates.map(({ status, body }) => {
+      assert.equal(status, 200);
+      return outcomeOf(page, body);
+    }),
+  );
+  for (const job of jobs) assert.equal(job.status, 'completed');
+  const part = await page.fetch(String(jobs[0]?.url), { headers: { range: 'bytes=1-3' } });
+  assert.deepEqual([part.status, await part.text()], [206, 'PNG']);
+  return String(creates[0]?.body.ticket);
 }
 
-/** Polls until the job has ended, like the page. */
-async function watched(page: Page, { ticket, ...first }: Answer['body']): Promise<Answer['body']> {
-  let response: Answer['body'] = first;
-  while (response.phase === 'waiting') {
-    const next = await page.post('watch', { jobs: [{ ticket, seen: response.status }] });
-    equal('the progress', next.status, 200);
-    response = { ...response, ...jobOf(next) };
+/** Watches a job until it ends. */
+async function outcomeOf(page: Page, { ticket, ...first }: Reply['body']): Promise<Reply['body']> {
+  let job: Reply['body'] = first;
+  while (job.phase === 'waiting') {
+    const reply = await page.post('watch', { jobs: [{ ticket, seen: job.status }] });
+    assert.equal(reply.status, 200);
+    job = { ...job, ...jobOf(reply) };
   }
-  return response;
+  return job;
 }
 
-/** Returns the only job of a watch response. */
-function jobOf({ body }: Answer): Answer['body'] {
-  return (body.jobs as readonly (Answer['body'] | null)[])[0] ?? {};
+/** Returns the only job in the reply to a watch. */
+function jobOf({ body }: Reply): Reply['body'] {
+  return (body.jobs as readonly (Reply['body'] | null)[])[0] ?? {};
 }
 
-interface Hostile {
-  readonly ann: Page;
-  readonly nobody: Page;
+interface Targets {
+  readonly page: Page;
+  readonly signedOut: Page;
   readonly ticket: string;
 }
 
-/** Attacks that depend on the runtime's headers, HMAC, and streams. For all others, see test/proxy/attacks.test.ts. */
-async function hostileRequests({ ann, nobody, ticket }: Hostile): Promise<void> {
-  const ask = { key: `${KEY}2`, input: { prompt: 'a fox' } };
-  const foreign = { 'sec-fetch-site': 'cross-site', origin: 'https://evil.test' };
-  const long = new Blob([JSON.stringify({ ...ask, input: { prompt: 'a'.repeat(140_000) } })]);
-  const cases: readonly (readonly [name: string, status: number, attack: () => Promise<Answer>])[] = [
-    ['no session', 401, () => nobody.post('images', ask)],
-    ['another site', 403, () => ann.post('images', ask, foreign)],
-    ['a body of 140 kB without a length', 413, () => ann.post('images', long.stream())],
+/** Attacks that depend on the runtime's headers, HMAC, and streams. test/proxy/attacks.test.ts has the others. */
+async function attack({ page, signedOut, ticket }: Targets): Promise<void> {
+  const request = { key: `${KEY}2`, input: { prompt: 'a fox' } };
+  const crossSite = { 'sec-fetch-site': 'cross-site', origin: 'https://evil.test' };
+  const large = new Blob([JSON.stringify({ ...request, input: { prompt: 'a'.repeat(140_000) } })]);
+  const cases: readonly (readonly [name: string, status: number, send: () => Promise<Reply>])[] = [
+    ['no session', 401, () => signedOut.post('images', request)],
+    ['another site', 403, () => page.post('images', request, crossSite)],
+    ['a body of 140 kB without a length', 413, () => page.post('images', large.stream())],
   ];
-  for (const [name, status, attack] of cases) equal(name, (await attack()).status, status);
-  for (const wrong of [`${ticket.split('.')[0]}.${'A'.repeat(43)}`, rewritten(ticket)])
-    equal('a forged ticket', jobOf(await ann.post('watch', { jobs: [{ ticket: wrong }] })).code, 'not_found');
+  for (const [name, status, send] of cases) assert.equal((await send()).status, status, name);
+  for (const forged of [`${ticket.split('.')[0]}.${'A'.repeat(43)}`, ticketOfOtherJob(ticket)]) {
+    const reply = await page.post('watch', { jobs: [{ ticket: forged }] });
+    assert.equal(jobOf(reply).code, 'not_found', 'a forged ticket');
+  }
 }
 
-/** Returns the ticket for another job, with its old signature. */
-function rewritten(ticket: string): string {
+/** Changes the ticket's job, but not its signature. */
+function ticketOfOtherJob(ticket: string): string {
   const [text = '', signature] = ticket.split('.');
   const content = JSON.parse(Buffer.from(text, 'base64url').toString());
-  if (!String(content.id).startsWith('job_')) throw new Error(`the ticket has no job: ${JSON.stringify(content)}`);
-  const changed = JSON.stringify({ ...content, id: 'job_of_somebody_else' });
+  assert.match(content.id, /^job_/);
+  const changed = JSON.stringify({ ...content, id: 'job_of_another_user' });
   return `${Buffer.from(changed).toString('base64url')}.${signature}`;
-}
-
-function equal(what: string, seen: unknown, wanted: unknown): void {
-  if (seen !== wanted) throw new Error(`${what}: ${String(seen)} instead of ${String(wanted)}`);
 }
 
 /** A PNG of one pixel. */

@@ -10,7 +10,7 @@ import { startService } from './service.js';
 import type { Suite } from './suite.js';
 
 const HERE = fileURLToPath(new URL('.', import.meta.url));
-const wanted = process.argv.slice(2);
+const words = process.argv.slice(2);
 
 if (!existsSync(join(HERE, 'node_modules/.package-lock.json'))) {
   execFileSync('npm', ['ci', '--no-audit', '--no-fund'], { cwd: HERE, stdio: 'inherit' });
@@ -44,36 +44,38 @@ async function suites(): Promise<Suite[]> {
     .filter((name) => name.endsWith('.suite.ts'))
     .sort();
   const all = await Promise.all(files.map(async (file) => ((await import(`./${file}`)) as { suites: Suite[] }).suites));
-  return all.flat().filter(({ name }) => wanted.length === 0 || wanted.some((word) => name.includes(word)));
+  return all.flat().filter(({ name }) => words.length === 0 || words.some((word) => name.includes(word)));
 }
 
 async function report(suite: Suite): Promise<void> {
   const start = performance.now();
-  const error = suite.missing !== undefined && !process.env.CI ? undefined : await attempt(suite);
+  const isSkipped = suite.skip !== undefined && !process.env.CI;
+  const error = isSkipped ? undefined : await runSuite(suite);
   const seconds = ((performance.now() - start) / 1000).toFixed(1);
   if (error !== undefined) {
     failed += 1;
     console.log(`✗ ${suite.name} (${seconds} s)\n${error.replace(/^/gm, '    ')}`);
-  } else if (suite.missing !== undefined) console.log(`- ${suite.name} skipped: ${suite.missing}`);
+  } else if (isSkipped) console.log(`- ${suite.name} skipped: ${suite.skip}`);
   else {
     passed += 1;
     console.log(`✓ ${suite.name} (${seconds} s)`);
   }
 }
 
-async function attempt(suite: Suite): Promise<string | undefined> {
+/** Runs a suite and returns its error, if any. */
+async function runSuite(suite: Suite): Promise<string | undefined> {
   try {
-    if (suite.missing !== undefined) throw new Error(suite.missing);
+    if (suite.skip !== undefined) throw new Error(suite.skip);
     await suite.run({ project, service });
-    service.settle();
+    service.reset();
     return undefined;
   } catch (error) {
-    let reported = inspect(error);
+    const message = inspect(error);
     try {
-      service.settle();
+      service.reset();
+      return message;
     } catch (problems) {
-      reported += `\nthe service saw: ${problems}`;
+      return `${message}\nThe service received: ${problems}`;
     }
-    return reported;
   }
 }

@@ -1,4 +1,4 @@
-// The scenario's service, written according to the documentation without code of the client or the sandbox.
+// A service for the scenario, written from the documentation. It shares no code with the client or the sandbox.
 import { createHash, createHmac } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
@@ -6,13 +6,13 @@ import type { AddressInfo } from 'node:net';
 import { completedEvent } from '../support/completed-event.js';
 import type { ScenarioConfig } from './suite.js';
 
-/** The loopback service, and the storage on another origin for uploads and outputs. */
+/** The service, and storage for uploads and outputs on another origin. */
 export interface Service {
   readonly config: ScenarioConfig;
-  /** Serves a file from the service's origin, for a page in a browser. */
+  /** Adds a file to the service's origin, for a browser. */
   publish(path: string, type: string, content: string | Uint8Array): void;
-  /** Resets the service. Throws if it detected problems in the last run. */
-  settle(): void;
+  /** Resets the state. Throws if any request since the last reset was wrong. */
+  reset(): void;
   close(): void;
 }
 
@@ -28,9 +28,9 @@ interface State {
   problems: string[];
 }
 
-/** Starts the service and the storage on two ports, and so on two origins. */
+/** Starts the service and the storage on two ports. */
 export async function startService(): Promise<Service> {
-  let state: State = fresh();
+  let state: State = initialState();
   const pages = new Map<string, { type: string; content: string | Uint8Array }>();
   const storage = createServer((request, response) => void serveStorage(request, response, state));
   const storageUrl = await listen(storage);
@@ -41,14 +41,14 @@ export async function startService(): Promise<Service> {
   });
   const baseUrl = await listen(api);
   return {
-    // Signed on access, because a run of all suites takes longer than a webhook is valid.
+    // Signed on access, because the suites can take longer than a signature is valid.
     get config() {
       return { baseUrl, apiKey: API_KEY, webhook: signedWebhook(baseUrl), wire: WIRE };
     },
     publish: (path, type, content) => void pages.set(path, { type, content }),
-    settle() {
+    reset() {
       const { problems } = state;
-      state = fresh();
+      state = initialState();
       if (problems.length > 0) throw new Error(problems.join('\n'));
     },
     close() {
@@ -60,38 +60,34 @@ export async function startService(): Promise<Service> {
   };
 }
 
-function fresh(): State {
+function initialState(): State {
   return { creates: [], polls: 0, upload: undefined, problems: [] };
-}
-
-interface Place {
-  readonly state: State;
-  readonly storageUrl: string;
 }
 
 async function serveApi(
   request: IncomingMessage,
   response: ServerResponse,
-  { state, storageUrl }: Place,
+  { state, storageUrl }: { readonly state: State; readonly storageUrl: string },
 ): Promise<void> {
-  const answer = (status: number, body: unknown) =>
+  const respond = (status: number, body: unknown) =>
     void response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
   const body = await bodyOf(request);
-  if (request.headers.authorization !== `Bearer ${API_KEY}`) return answer(401, { error: { code: 'invalid_api_key' } });
+  if (request.headers.authorization !== `Bearer ${API_KEY}`)
+    return respond(401, { error: { code: 'invalid_api_key' } });
   const job = { id: 'job_1', mediaType: 'video', modelId: 'svc-video-fast', quotedTokenCost: 10 };
   const route = `${request.method} ${request.url}`;
-  if (route === 'GET /test/keys-of-create') return answer(200, { data: { count: new Set(state.creates).size } });
+  if (route === 'GET /test/create-keys') return respond(200, { data: { count: new Set(state.creates).size } });
   if (route === 'POST /v1/videos') {
     state.creates.push(String(request.headers['idempotency-key']));
-    if (state.creates.length === 1) return answer(500, { error: { code: 'internal_error', message: 'try again' } });
-    return answer(200, {
+    if (state.creates.length === 1) return respond(500, { error: { code: 'internal_error', message: 'try again' } });
+    return respond(200, {
       success: true,
       data: { job: { ...job, status: 'processing' }, quoted_token_cost: 10, balance_tokens: 90 },
     });
   }
   if (route === 'GET /v1/jobs/job_1') {
     state.polls += 1;
-    return answer(200, {
+    return respond(200, {
       success: true,
       data: { job: { ...job, ...(state.polls < 3 ? { status: 'processing' } : completed(request)) } },
     });
@@ -103,8 +99,8 @@ async function serveApi(
   if (route === 'POST /v1/uploads') {
     const { file_size, mime_type, file_name } = JSON.parse(body.toString()) as Record<string, unknown>;
     if (file_size !== 300_000 || mime_type !== 'image/png' || file_name !== 'fox.png')
-      state.problems.push(`upload asked as ${body}`);
-    return answer(200, {
+      state.problems.push(`the upload was created with ${body}`);
+    return respond(200, {
       success: true,
       data: {
         upload_id: 'upl_1',
@@ -115,10 +111,10 @@ async function serveApi(
   }
   if (route === 'POST /v1/uploads/complete') {
     if (state.upload?.size !== 300_000 || state.upload.digest !== expectedDigest())
-      state.problems.push('the upload did not arrive as it was');
-    return answer(200, { success: true, data: { upload_id: 'upl_1', status: 'ready' } });
+      state.problems.push('the uploaded bytes differ');
+    return respond(200, { success: true, data: { upload_id: 'upl_1', status: 'ready' } });
   }
-  answer(404, { success: false, error: { code: 'job_not_found', message: 'No such job.' } });
+  respond(404, { success: false, error: { code: 'job_not_found', message: 'No such job.' } });
 }
 
 function completed(request: IncomingMessage) {
@@ -132,35 +128,36 @@ function completed(request: IncomingMessage) {
 }
 
 async function serveStorage(request: IncomingMessage, response: ServerResponse, state: State): Promise<void> {
-  const open = {
+  const cors = {
     'access-control-allow-origin': '*',
     'access-control-allow-headers': '*',
     'access-control-allow-methods': '*',
   };
   const body = await bodyOf(request);
-  if (request.method === 'OPTIONS') return void response.writeHead(204, open).end();
-  if (request.headers.authorization !== undefined) state.problems.push(`storage was shown the key at ${request.url}`);
+  if (request.method === 'OPTIONS') return void response.writeHead(204, cors).end();
+  if (request.headers.authorization !== undefined)
+    state.problems.push(`the storage received the API key at ${request.url}`);
   if (request.method === 'PUT') {
     if (request.headers['content-length'] !== '300000')
       state.problems.push(`content-length ${request.headers['content-length']}`);
-    if (request.headers['x-signed'] !== 's') state.problems.push('a signed header did not come along');
+    if (request.headers['x-signed'] !== 's') state.problems.push('a signed header is missing');
     state.upload = { size: body.length, digest: digestOf(body) };
-    return void response.writeHead(200, open).end();
+    return void response.writeHead(200, cors).end();
   }
-  response.writeHead(200, { ...open, 'content-type': 'video/mp4' }).end(FILE);
+  response.writeHead(200, { ...cors, 'content-type': 'video/mp4' }).end(FILE);
 }
 
 function signedWebhook(baseUrl: string): ScenarioConfig['webhook'] {
   const event = completedEvent('job_1', baseUrl, '2026-01-01T00:00:00Z');
   const body = JSON.stringify(event);
-  const stamp = Math.floor(Date.now() / 1000);
-  const digest = createHmac('sha256', SECRET).update(`${stamp}.${body}`).digest('hex');
+  const timestamp = Math.floor(Date.now() / 1000);
+  const digest = createHmac('sha256', SECRET).update(`${timestamp}.${body}`).digest('hex');
   const headers = {
     'x-service-event-id': event.id,
     'x-service-event-type': event.type,
     'x-service-job-id': event.data.job.id,
-    'x-service-timestamp': String(stamp),
-    'x-service-signature': `t=${stamp},v1=${digest}`,
+    'x-service-timestamp': String(timestamp),
+    'x-service-signature': `t=${timestamp},v1=${digest}`,
   };
   return { secret: SECRET, body, headers };
 }
@@ -176,9 +173,9 @@ function digestOf(bytes: Uint8Array): string {
 }
 
 async function bodyOf(request: IncomingMessage): Promise<Buffer> {
-  const parts: Buffer[] = [];
-  for await (const part of request) parts.push(part as Buffer);
-  return Buffer.concat(parts);
+  const chunks: Buffer[] = [];
+  for await (const chunk of request) chunks.push(chunk as Buffer);
+  return Buffer.concat(chunks);
 }
 
 function listen(server: Server): Promise<string> {

@@ -1,6 +1,6 @@
-// A file store shared by two processes of one runtime, and a lease that ends with its process. Plain JavaScript that runs in
-// Node, Bun, and Deno. `fork` starts this scenario again, as the second process or thread.
-const EACH = 40;
+// A file store that two processes share, and a lease that ends with its process. `fork` starts this scenario as the second
+// process or thread. Plain JavaScript for Node, Bun, and Deno.
+const INCREMENTS = 40;
 
 export async function storeScenario({ fileStore, path, role, fork }) {
   const warnings = [];
@@ -8,29 +8,29 @@ export async function storeScenario({ fileStore, path, role, fork }) {
   const store = fileStore(path);
   const leases = store[Symbol.for('gen-client.leases')];
   if (role === 'second') {
-    const own = leases.own();
-    await count(store);
-    return { own };
+    const lease = leases.own();
+    await increment(store);
+    return { lease };
   }
   const steps = [];
   const second = await fork();
-  await step(steps, 'both count', async () => {
-    await count(store);
-    await until(async () => (await store.read('g', ['n'])).values.n === String(2 * EACH));
+  await step(steps, 'no increment of two processes is lost', async () => {
+    await increment(store);
+    await until(async () => (await store.read('g', ['n'])).values.n === String(2 * INCREMENTS));
   });
-  await step(steps, 'the lease of a running process is held', async () => {
-    if (!leases.isHeld(await second.own)) throw new Error('free');
+  await step(steps, 'a running process holds its lease', async () => {
+    if (!leases.isHeld(await second.lease)) throw new Error('the lease is free');
   });
-  await step(steps, "a killed process's lease is free immediately", async () => {
+  await step(steps, 'a killed process releases its lease immediately', async () => {
     await second.kill();
-    if (leases.isHeld(await second.own)) throw new Error('held');
+    if (leases.isHeld(await second.lease)) throw new Error('the lease is held');
   });
-  await step(steps, 'the store closes and opens again', async () => {
+  await step(steps, 'a closed store opens again', async () => {
     await store.close();
     const { values } = await store.read('g', ['n']);
-    if (values.n !== String(2 * EACH)) throw new Error(values.n);
+    if (values.n !== String(2 * INCREMENTS)) throw new Error(`n is ${values.n}`);
   });
-  await step(steps, 'nothing warns', async () => {
+  await step(steps, 'the runtime prints no warning', async () => {
     await new Promise((resolve) => setTimeout(resolve, 10));
     if (warnings.length > 0) throw new Error(warnings.join(' '));
   });
@@ -38,24 +38,25 @@ export async function storeScenario({ fileStore, path, role, fork }) {
   return steps;
 }
 
-async function count(store) {
-  for (let added = 0; added < EACH; ) {
+/** Increments a value with optimistic concurrency. */
+async function increment(store) {
+  for (let times = 0; times < INCREMENTS; ) {
     const { version, values } = await store.read('g', ['n']);
     const n = { value: String(Number(values.n ?? 0) + 1), ttlMs: 3_600_000 };
-    if (await store.write('g', version, { n })) added += 1;
+    if (await store.write('g', version, { n })) times += 1;
   }
 }
 
-async function until(holds) {
-  for (let times = 0; !(await holds()); times++) {
-    if (times > 2_000) throw new Error('never');
+async function until(isTrue) {
+  for (let checks = 0; !(await isTrue()); checks++) {
+    if (checks > 2_000) throw new Error('timed out');
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
 }
 
-async function step(steps, name, work) {
+async function step(steps, name, run) {
   try {
-    await work();
+    await run();
     steps.push({ name });
   } catch (error) {
     steps.push({ name, error: String(error) });

@@ -1,11 +1,11 @@
-// A file store shared by two processes, or by a process and its worker thread, in each runtime with files.
+// A file store that two processes share, or a process and its worker thread, in each runtime with a file system.
 import { copyFileSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { writeEntry } from './bundle.js';
 import { NODES } from './nodes.js';
-import { type Context, execute, type Step, type Suite, tool } from './suite.js';
+import { assertSteps, type Context, execute, type Suite, stepsIn, tool } from './suite.js';
 import { inPnpApp } from './yarn-pnp.js';
 
 const SCENARIO = fileURLToPath(new URL('./store-scenario.mjs', import.meta.url));
@@ -15,30 +15,31 @@ const AS_PROCESS = `
   import { spawn } from 'node:child_process';
   const fork = async () => {
     const child = spawn(process.execPath, [...flags, import.meta.filename, 'second'], { stdio: ['ignore', 'pipe', 'inherit'] });
-    const own = new Promise((resolve) => child.stdout.once('data', (text) => resolve(JSON.parse(String(text)).own)));
+    const lease = new Promise((resolve) => child.stdout.once('data', (text) => resolve(JSON.parse(String(text)).lease)));
     const kill = () => new Promise((resolve) => (child.once('exit', resolve), child.kill('SIGKILL')));
-    return { own, kill };
+    return { lease, kill };
   };
   const role = process.argv[2];
-  const tell = (told) => console.log(JSON.stringify(told));`;
+  const report = (result) => console.log(JSON.stringify(result));`;
 
 const AS_THREAD = `
   import { isMainThread, parentPort, Worker } from 'node:worker_threads';
   const fork = async () => {
     const thread = new Worker(new URL(import.meta.url));
-    const own = new Promise((resolve) => thread.once('message', (told) => resolve(told.own)));
-    return { own, kill: () => thread.terminate() };
+    const lease = new Promise((resolve) => thread.once('message', (result) => resolve(result.lease)));
+    return { lease, kill: () => thread.terminate() };
   };
   const role = isMainThread ? 'first' : 'second';
-  const tell = (told) => (isMainThread ? console.log(JSON.stringify(told)) : parentPort.postMessage(told));`;
+  const report = (result) => (isMainThread ? console.log(JSON.stringify(result)) : parentPort.postMessage(result));`;
 
-/** Runs the scenario as a program, and checks its steps. */
-async function share(
-  project: string,
-  starter: string,
-  flags: readonly string[],
-  run: (entry: string) => Promise<string>,
-) {
+interface Program {
+  readonly project: string;
+  /** Code that defines `fork`, `role`, and `report`. */
+  readonly setup: string;
+  readonly flags?: readonly string[];
+}
+
+async function runScenario({ project, setup, flags = [] }: Program, run: (entry: string) => Promise<string>) {
   const directory = mkdtempSync(join(tmpdir(), 'gen-runtime-'));
   copyFileSync(SCENARIO, join(project, 'store-scenario.mjs'));
   try {
@@ -48,23 +49,21 @@ async function share(
       `import { fileStore } from 'gen-client/node';
        import { storeScenario } from './store-scenario.mjs';
        const flags = ${JSON.stringify(flags)};
-       ${starter}
-       const told = await storeScenario({ fileStore, fork, role, path: ${JSON.stringify(join(directory, 'gen.store'))} });
-       tell(told);
+       ${setup}
+       const path = ${JSON.stringify(join(directory, 'gen.store'))};
+       report(await storeScenario({ fileStore, fork, role, path }));
        if (role === 'second') setInterval(() => {}, 1000);
        else process.exit();`,
     );
-    const steps = JSON.parse((await run(entry)).trim().split('\n').at(-1) ?? '[]') as Step[];
-    const failed = steps.flatMap(({ name, error }) => (error === undefined ? [] : [`${name}: ${error}`]));
-    if (failed.length > 0 || steps.length !== STEPS) throw new Error(`${steps.length} steps ran. ${failed.join('\n')}`);
+    assertSteps(stepsIn(await run(entry)), STEPS);
   } finally {
     rmSync(directory, { recursive: true });
   }
 }
 
-function shared(name: string, program: string, flags: readonly string[] = [], starter = AS_PROCESS): Suite {
+function storeIn(name: string, program: string, flags: readonly string[] = [], setup = AS_PROCESS): Suite {
   const run = ({ project }: Context) =>
-    share(project, starter, flags, (entry) => execute(program, [...flags, entry], project));
+    runScenario({ project, setup, flags }, (entry) => execute(program, [...flags, entry], project));
   return { name: `a file store in ${name}`, run };
 }
 
@@ -74,18 +73,18 @@ const PERMISSIONS = [
   '--allow-fs-read=*',
   `--allow-fs-write=${join(tmpdir(), '*')}`,
 ];
-const DENO = ['run', '--allow-all', '--quiet'];
 
 export const suites: Suite[] = [
   ...Object.entries(NODES).flatMap(([name, program]) => [
-    shared(name, program),
-    shared(`${name}, with a thread`, program, [], AS_THREAD),
+    storeIn(name, program),
+    storeIn(`${name}, with a thread`, program, [], AS_THREAD),
   ]),
-  shared('Node with permissions', process.execPath, PERMISSIONS),
-  shared('Bun', tool('bun')),
-  shared('Deno', tool('deno'), DENO),
+  storeIn('Node with permissions', process.execPath, PERMISSIONS),
+  storeIn('Bun', tool('bun')),
+  storeIn('Deno', tool('deno'), ['run', '--allow-all', '--quiet']),
   {
     name: 'a file store in Yarn PnP',
-    run: ({ project }) => inPnpApp(project, (app, runNode) => share(app, AS_THREAD, [], (entry) => runNode([entry]))),
+    run: ({ project }) =>
+      inPnpApp(project, (app, runNode) => runScenario({ project: app, setup: AS_THREAD }, (entry) => runNode([entry]))),
   },
 ];

@@ -1,6 +1,9 @@
-// The interface of a suite of `npm run test:runtimes`.
+// The suites' interface, and the functions that they share.
+import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import type { Service } from './service.js';
 
@@ -8,8 +11,8 @@ import type { Service } from './service.js';
 export interface Suite {
   readonly name: string;
   run(context: Context): Promise<void>;
-  /** Why it can't run. A reason fails the run in CI, and is printed elsewhere. */
-  readonly missing?: string | undefined;
+  /** Reason to skip the suite. In CI, the suite fails instead. */
+  readonly skip?: string | undefined;
 }
 
 /** The input of every suite. */
@@ -42,9 +45,14 @@ export interface Step {
 const HERE = fileURLToPath(new URL('.', import.meta.url));
 const require = createRequire(import.meta.url);
 
-/** Loads a package of test/runtimes. The caller declares the types that it uses. */
-export async function need<T>(name: string): Promise<T> {
+/** Imports a package of test/runtimes. The caller declares its types. */
+export async function importTool<T>(name: string): Promise<T> {
   return (await import(pathToFileURL(require.resolve(name)).href)) as T;
+}
+
+/** Imports the sandbox of the packed tarball. */
+export async function importSandbox(project: string): Promise<typeof import('gen-client/sandbox')> {
+  return await import(pathToFileURL(join(project, 'node_modules/gen-client/dist/sandbox.js')).href);
 }
 
 /** Returns the path of a program in test/runtimes/node_modules/.bin. */
@@ -52,7 +60,12 @@ export function tool(name: string): string {
   return `${HERE}node_modules/.bin/${name}`;
 }
 
-/** Runs a program until it exits and returns its stdout. A failure contains all of its output. */
+/** Returns a reason to skip a suite if its program is missing. */
+export function ifMissing(program: string): string | undefined {
+  return existsSync(program) ? undefined : `${program} is not installed`;
+}
+
+/** Runs a program and returns its stdout. Rejects with its output if it fails. */
 export function execute(
   program: string,
   args: readonly string[],
@@ -67,11 +80,16 @@ export function execute(
   });
 }
 
-/** Throws if a step failed or the scenario didn't finish. */
-export function judge(steps: readonly Step[]): void {
-  const failed = steps.filter((step) => step.error !== undefined);
-  if (failed.length > 0) throw new Error(failed.map(({ name, error }) => `${name}: ${error}`).join('\n'));
-  if (steps.length !== STEPS) throw new Error(`${steps.length} of ${STEPS} steps ran`);
+/** Parses the steps in the last line of a program's output. */
+export function stepsIn(output: string): Step[] {
+  return JSON.parse(output.trim().split('\n').at(-1) ?? '[]');
 }
 
-const STEPS = 9;
+const SCENARIO_STEPS = 9;
+
+/** Throws if a step failed, or if not every step ran. */
+export function assertSteps(steps: readonly Step[], total = SCENARIO_STEPS): void {
+  const failures = steps.flatMap(({ name, error }) => (error === undefined ? [] : [`${name}: ${error}`]));
+  assert.deepEqual(failures, []);
+  assert.equal(steps.length, total, 'every step runs');
+}

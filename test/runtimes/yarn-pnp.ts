@@ -1,4 +1,4 @@
-// An app in which Yarn has installed the packed tarball. Yarn PnP replaces Node's file system.
+// An app into which Yarn installs the packed tarball. Yarn PnP replaces Node's file system.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,6 +7,7 @@ import { execute, tool } from './suite.js';
 /** Runs Node in the app, and returns its output. */
 type RunNode = (args: readonly string[]) => Promise<string>;
 
+/** Creates the app, and calls `use` with its folder. */
 export async function inPnpApp(project: string, use: (app: string, runNode: RunNode) => Promise<void>): Promise<void> {
   const app = mkdtempSync(join(tmpdir(), 'gen-pnp-'));
   const dependencies = { 'gen-client': `file:${join(project, 'node_modules/gen-client')}` };
