@@ -200,7 +200,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     [
       'Kill a worker at any point and another continues with the same job',
       'test/bullmq/crashes.test.ts',
-      'ends each of %s calls with one charge, over %s',
+      'charges each of %s calls once over %s',
     ],
     ['Tests run them on the real engines', 'npm run campaign -- durable'],
     [

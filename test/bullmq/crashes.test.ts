@@ -10,16 +10,16 @@ import { bundleProgram, receiveMessage } from '../support/program.js';
 import { seeded } from '../support/seeded.js';
 import { describeWithRedis } from './queue-on-sandbox.js';
 
-/** `npm run campaign -- queue` runs everything. CI runs a tenth. */
-const PART = process.env.CAMPAIGN === 'full' ? 1 : 0.1;
-const JOBS = 200 * PART;
+/** `npm run campaign -- queue` runs the full size. CI runs a tenth. */
+const SCALE = process.env.CAMPAIGN === 'full' ? 1 : 0.1;
+const JOBS = 200 * SCALE;
 const WORKERS = 3;
-const KILLS = 50 * PART;
-const STOPS = 10 * PART;
-const RESTARTS = Math.ceil(3 * PART);
-/** Number of jobs that first fail for a review, and for a timeout. */
-const PENDING = 20 * PART;
-const TIMED_OUT = 20 * PART;
+const KILLS = 50 * SCALE;
+const STOPS = 10 * SCALE;
+const RESTARTS = Math.ceil(3 * SCALE);
+/** Jobs that fail for a review, and for a timeout, and then succeed. */
+const PENDING = 20 * SCALE;
+const TIMED_OUT = 20 * SCALE;
 const SPEED = 60;
 const SEED = 20_261_121;
 
@@ -30,14 +30,14 @@ describeWithRedis('a queue', () => {
   });
   afterAll(() => program.remove());
 
-  it(`ends each of ${JOBS} calls with one charge, over ${KILLS} kills, ${STOPS} frozen workers, ${RESTARTS} Redis restarts, and lost, duplicate, and early webhooks`, async () => {
+  it(`charges each of ${JOBS} calls once over ${KILLS} kills, ${STOPS} frozen workers, ${RESTARTS} Redis restarts, and lost, duplicate, and early webhooks`, async () => {
     const chance = seeded(SEED);
     const redis = await startRedis({ keeps: true });
     const sandbox = createSandbox({ speed: SPEED, jobDurationMs: [0, 90_000], seed: SEED, balanceTokens: 1_000_000 });
     const service = await sandbox.listen({ port: 0 });
     const connection = { host: '127.0.0.1', port: redis.port, retryStrategy: () => 100 };
     const queue = createGenQueue(connection, { name: 'crashes' });
-    const receiver = await receive(sandbox.webhookSecret, (event) => deliver(queue, event, chance));
+    const receiver = await startReceiver(sandbox.webhookSecret, (event) => deliver(queue, event, chance));
     const env = { REDIS_PORT: String(redis.port), BASE_URL: service.url, API_KEY: sandbox.apiKey, QUEUE: 'crashes' };
     const reported = new Set<string>();
     const startWorker = async () => {
@@ -66,7 +66,7 @@ describeWithRedis('a queue', () => {
       const freeze = async () => {
         const worker = workers[Math.floor(chance() * WORKERS)];
         worker?.kill('SIGSTOP');
-        // Longer than its lock, so another worker continues its calls.
+        // Longer than the lock, so another worker continues the calls.
         await pause(1200 + chance() * 1000);
         worker?.kill('SIGCONT');
       };
@@ -111,7 +111,7 @@ async function deliver(queue: GenQueue, event: WebhookEvent, chance: () => numbe
   if (roll > 0.8) await queue.wake(event);
 }
 
-async function receive(secret: string, handle: (event: WebhookEvent) => Promise<void>) {
+async function startReceiver(secret: string, handle: (event: WebhookEvent) => Promise<void>) {
   const server: Server = createServer(async (request, response) => {
     const chunks: Uint8Array[] = [];
     for await (const chunk of request) chunks.push(chunk);

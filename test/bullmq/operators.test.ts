@@ -25,7 +25,7 @@ describeWithRedis('deduplication', () => {
     },
   );
 
-  it('queues one of two calls without replace', async () => {
+  it('queues one of two calls with the same deduplication ID', async () => {
     const { queue } = open();
     const options = { deduplication: { id: 'doc', ttl: 60_000, extend: true } };
     await queue.images.create({ prompt: 'one' }, { jobId: 'one', ...options });
@@ -37,38 +37,38 @@ describeWithRedis('deduplication', () => {
 describeWithRedis("an account's call", () => {
   const { open } = queuesOnSandboxes();
 
-  it("is ignored by another account's worker, and processed by its own", async () => {
+  it("is skipped by another account's worker, and processed by its own", async () => {
     const staging = open({ jobDurationMs: 100 });
-    const { queue, sandbox, work, ended } = staging;
+    const { queue, sandbox, startWorker, untilEnded } = staging;
     // The service accepts the create, but its response is lost.
     sandbox.faults.add({ match: { method: 'POST', path: '/v1/images' }, commitThenDrop: true, times: 1 });
-    const worker = work({ retryDelayMs: 20 });
+    const worker = startWorker({ retryDelayMs: 20 });
     await queue.images.create({ prompt }, { jobId: 'order-1' });
     await expect.poll(() => sandbox.jobs.length).toBe(1);
     await worker.close();
 
     const production = createSandbox({ limits: 'off' });
     const errors: string[] = [];
-    const other = work({ onError: ({ message }) => void errors.push(message) }, production.client());
+    const other = startWorker({ onError: ({ message }) => void errors.push(message) }, production.client());
     await expect.poll(() => errors.length).toBe(1);
     expect(errors[0]).toContain('"order-1" belongs to another account');
     expect(errors[0]).toContain('pass a name or a prefix');
-    await staging.asleep();
+    await staging.untilAsleep();
     expect(production.requests).toEqual([]);
     await other.close();
 
     await (await staging.record('order-1')).promote();
-    work();
-    await ended();
+    startWorker();
+    await untilEnded();
     expect(await queue.queue.getCompletedCount()).toBe(1);
     expect(sandbox.jobs).toHaveLength(1);
   });
 
-  it('belongs to the account that claims it first if it is unsent', async () => {
-    const { queue, work, sandbox, ended, record } = open();
+  it("belongs to the first worker's account before it is sent", async () => {
+    const { queue, startWorker, sandbox, untilEnded, record } = open();
     await queue.images.create({ prompt }, { jobId: 'order-1' });
-    work();
-    await ended();
+    startWorker();
+    await untilEnded();
     expect((await record('order-1')).data.account).toMatch(/^[0-9a-f]{32}$/);
     expect(JSON.stringify((await record('order-1')).data)).not.toContain(sandbox.apiKey);
   });
@@ -80,23 +80,23 @@ describeWithRedis('a call over budget', () => {
   it('retries after at most five minutes, so a raised budget takes effect', async () => {
     const shared = store();
     const low = createBudget({ maxTokens: 10, per: 'month', scope: 'team', store: shared });
-    const { sandbox, queue, work, ended, asleep, record, failures } = open({
+    const { sandbox, queue, startWorker, untilEnded, untilAsleep, record, failures } = open({
       prices: 10,
       client: { store: shared, budget: low },
     });
-    const worker = work();
+    const worker = startWorker();
     await queue.videos.create(PARAMS, { jobId: 'one' });
-    await ended();
+    await untilEnded();
     await queue.videos.create(PARAMS, { jobId: 'two' });
-    await asleep();
+    await untilAsleep();
     expect((await record('two')).delay).toBeLessThanOrEqual(5 * 60_000);
     await worker.close();
 
     // A deploy raises the budget.
     const high = createBudget({ maxTokens: 2_000, per: 'month', scope: 'team', store: shared });
-    work({}, sandbox.client({ store: shared, budget: high, rateLimit: 'off' }));
+    startWorker({}, sandbox.client({ store: shared, budget: high, rateLimit: 'off' }));
     await (await record('two')).promote();
-    await ended(2);
+    await untilEnded(2);
     expect(failures).toEqual([]);
     expect(sandbox.jobs).toHaveLength(2);
   });
@@ -105,34 +105,34 @@ describeWithRedis('a call over budget', () => {
 describeWithRedis('queue names and manually added records', () => {
   const { open } = queuesOnSandboxes();
 
-  it("a queue can have any name that doesn't belong to another queue's data", async () => {
+  it('a worker never removes the calls of a queue with a similar name', async () => {
     const { sandbox, connection } = open();
     for (const name of ['film', 'film-notes', 'film-jobs', 'film-index']) {
       const queue = createGenQueue(connection, { name });
       await queue.images.create({ prompt }, { jobId: `order-${name}` });
       await queue.close();
     }
-    const { work } = open({ sandbox });
-    const ended = new Set<string>();
+    const { startWorker } = open({ sandbox });
+    const completedIds = new Set<string>();
     const now = Date.now.bind(Date);
     const later = vi.spyOn(Date, 'now').mockImplementation(() => now() + 2 * HOUR_MS);
     try {
-      // Its worker removes expired entries of its own index, never calls.
-      work({ name: 'film', onCompleted: (_, { id = '' }) => void ended.add(id) });
-      await expect.poll(() => ended.size).toBe(1);
+      // The worker sweeps the expired entries of its index.
+      startWorker({ name: 'film', onCompleted: (_, { id = '' }) => void completedIds.add(id) });
+      await expect.poll(() => completedIds.size).toBe(1);
     } finally {
       later.mockRestore();
     }
     for (const name of ['film-notes', 'film-jobs', 'film-index'])
-      work({ name, onCompleted: (_, { id = '' }) => void ended.add(id) });
-    await expect.poll(() => ended.size).toBe(4);
+      startWorker({ name, onCompleted: (_, { id = '' }) => void completedIds.add(id) });
+    await expect.poll(() => completedIds.size).toBe(4);
   });
 
-  it('a record without an ID fails before anything is paid, because its number can recur', async () => {
-    const { queue, work, ended, failures, keys } = open();
-    work();
+  it('a record without an ID fails before its create, because BullMQ reuses its number', async () => {
+    const { queue, startWorker, untilEnded, failures, keys } = open();
+    startWorker();
     await queue.queue.add('videos', video);
-    await ended();
+    await untilEnded();
     expect(failures).toMatchObject([
       {
         name: 'GenError',
@@ -143,11 +143,11 @@ describeWithRedis('queue names and manually added records', () => {
   });
 
   it("another program's record fails immediately", async () => {
-    const { sandbox, queue, work, ended, record } = open();
+    const { sandbox, queue, startWorker, untilEnded, record } = open();
     const errors: string[] = [];
-    work({ onError: ({ message }) => void errors.push(message) });
+    startWorker({ onError: ({ message }) => void errors.push(message) });
     await queue.queue.add('mail', { to: 'a@example.com' } as never, { jobId: 'mail-1' });
-    await ended();
+    await untilEnded();
     expect(errors).toEqual(['"mail-1" is not a record of createGenQueue. Add it to another queue.']);
     expect((await record('mail-1')).failedReason).toContain('not a record of createGenQueue');
     expect((await record('mail-1')).data).toEqual({ to: 'a@example.com' });
@@ -160,23 +160,27 @@ describeWithRedis('client.resume() with a queue', () => {
 
   it('ignores queued and finished calls', async () => {
     const client = { store: store() };
-    const { sandbox, queue, work, ended, asleep } = open({ clock: 'manual', jobDurationMs: 1000, client });
-    const resumed = async () => {
+    const { sandbox, queue, startWorker, untilEnded, untilAsleep } = open({
+      clock: 'manual',
+      jobDurationMs: 1000,
+      client,
+    });
+    const resumedKeys = async () => {
       const { apiKey, baseUrl, fetch } = sandbox;
       const other = new GenClient({ apiKey, baseUrl, fetch, store: store(), rateLimit: 'off' });
-      const jobs: string[] = [];
-      for await (const { idempotencyKey } of other.resume({ timeoutMs: 3_000 })) jobs.push(idempotencyKey);
-      return jobs;
+      const keys: string[] = [];
+      for await (const { idempotencyKey } of other.resume({ timeoutMs: 3_000 })) keys.push(idempotencyKey);
+      return keys;
     };
     const completed: string[] = [];
-    work({ onCompleted: (_, { id = '' }) => void completed.push(id) });
+    startWorker({ onCompleted: (_, { id = '' }) => void completed.push(id) });
     for (let at = 0; at < 3; at++) await queue.videos.create({ prompt }, { jobId: `order-${at}` });
-    await asleep(3);
-    expect(await resumed()).toEqual([]);
+    await untilAsleep(3);
+    expect(await resumedKeys()).toEqual([]);
     await sandbox.advance(1000);
-    await ended(3);
+    await untilEnded(3);
     expect(completed).toHaveLength(3);
     for (const job of await queue.queue.getCompleted()) await job.remove();
-    expect(await resumed()).toEqual([]);
+    expect(await resumedKeys()).toEqual([]);
   });
 });

@@ -8,12 +8,12 @@ const prompt = 'a fox at dawn';
 const REJECTION = { status: 402, code: 'insufficient_balance', recovery: 'top_up', method: 'POST', url: 'x' } as const;
 const PENDING = { status: 409, code: 'character_pending', retryAfterS: 0.05 } as const;
 
-/** A lock that expires although its worker runs. */
+/** A lock that expires while its worker runs. */
 const SHORT_LOCK = { lockDuration: 300, stalledInterval: 100, skipLockRenewal: true } as const;
 
 type Fetch = typeof globalThis.fetch;
 
-/** Wraps fetch so that the service repeats a rejection for its key, as the documentation allows. */
+/** Returns a fetch that repeats each rejection for its key, as the service may do. */
 function repeatingRejections(fetch: Fetch): Fetch {
   const rejections = new Map<string, Response>();
   return async (input, init) => {
@@ -35,9 +35,9 @@ describeWithRedis('a queued call is paid once and never lost', () => {
     ["another call's rejection", new InsufficientBalanceError('no', REJECTION)],
     ['undefined', undefined],
   ])('if onCompleted throws %s', async (_, reason) => {
-    const { sandbox, queue, work, ended, failures } = open();
+    const { sandbox, queue, startWorker, untilEnded, failures } = open();
     let calls = 0;
-    work({
+    startWorker({
       retryDelayMs: 20,
       onCompleted: async () => {
         calls++;
@@ -45,7 +45,7 @@ describeWithRedis('a queued call is paid once and never lost', () => {
       },
     });
     await queue.videos.create({ prompt });
-    await ended();
+    await untilEnded();
     expect(calls).toBe(3);
     expect(await queue.queue.getCompletedCount()).toBe(1);
     expect(failures).toEqual([]);
@@ -54,54 +54,54 @@ describeWithRedis('a queued call is paid once and never lost', () => {
   });
 
   it('if onFailed throws, which is then called again with the same error', async () => {
-    const { sandbox, queue, work, ended, record } = open();
+    const { sandbox, queue, startWorker, untilEnded, record } = open();
     sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_rejected' });
     const failures: string[] = [];
-    work({
+    startWorker({
       onFailed: async (error) => {
         failures.push(error.name);
         if (failures.length === 1) throw new Error('no database');
       },
     });
     await queue.videos.create({ prompt }, { jobId: 'order-1' });
-    await ended();
+    await untilEnded();
     expect(failures).toEqual(['JobFailedError', 'JobFailedError']);
     expect((await record('order-1')).data.failure).toMatchObject({ name: 'JobFailedError' });
   });
 
   it('if it starts late, because its timeout starts with the create', async () => {
-    const { queue, work, ended, sandbox } = open({ jobDurationMs: 100 });
-    work({ timeoutMs: 400 });
+    const { queue, startWorker, untilEnded, sandbox } = open({ jobDurationMs: 100 });
+    startWorker({ timeoutMs: 400 });
     await queue.videos.create({ prompt }, { delay: 700 });
-    await ended();
+    await untilEnded();
     expect(await queue.queue.getCompletedCount()).toBe(1);
     expect(sandbox.jobs).toHaveLength(1);
   });
 
   it("if it times out before its next create, which isn't sent", async () => {
-    const { sandbox, queue, work, ended, keys, asleep, failures } = open();
+    const { sandbox, queue, startWorker, untilEnded, keys, untilAsleep, failures } = open();
     sandbox.outcomes.next({ status: 'failed', errorCode: 'reference_asset_pending', errorData: { retry_after: 1 } });
-    work({ timeoutMs: 1500 });
+    startWorker({ timeoutMs: 1500 });
     await queue.videos.create({ prompt }, { jobId: 'order-1' });
-    await asleep();
+    await untilAsleep();
     await queue.queue.pause();
     await new Promise((resolve) => setTimeout(resolve, 1600));
     await queue.queue.resume();
-    await ended();
+    await untilEnded();
     expect(failures).toMatchObject([{ name: 'JobFailedError', code: 'reference_asset_pending' }]);
     expect(keys()).toEqual(['order-1']);
   });
 
   it('if an operator restarts it after a failed job, with a new key', async () => {
-    const { sandbox, queue, work, ended, record, keys } = open();
+    const { sandbox, queue, startWorker, untilEnded, record, keys } = open();
     sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_timeout' });
     sandbox.outcomes.next({ status: 'canceled' });
-    work();
+    startWorker();
     await queue.videos.create({ prompt }, { jobId: 'order-1' });
-    await ended();
+    await untilEnded();
     await (await record('order-1')).retry();
     await expect.poll(() => sandbox.jobs.length).toBe(2);
-    await ended();
+    await untilEnded();
     await (await record('order-1')).retry();
     await expect.poll(() => queue.queue.getCompletedCount()).toBe(1);
     expect(keys()).toEqual(['order-1', 'order-1:r2', 'order-1:r3']);
@@ -111,11 +111,11 @@ describeWithRedis('a queued call is paid once and never lost', () => {
   });
 
   it('if it was rejected, restarted, completed, and removed, and its order is redelivered', async () => {
-    const { sandbox, queue, work, ended, record, keys } = open({ balanceTokens: 0 });
+    const { sandbox, queue, startWorker, untilEnded, record, keys } = open({ balanceTokens: 0 });
     const completed: string[] = [];
-    work({ onCompleted: ({ id }) => void completed.push(id) });
+    startWorker({ onCompleted: ({ id }) => void completed.push(id) });
     await queue.videos.create({ prompt }, { jobId: 'order-17', removeOnComplete: true });
-    await ended();
+    await untilEnded();
     sandbox.topUp(20);
     await (await record('order-17')).retry();
     await expect.poll(() => completed.length).toBe(1);
@@ -128,35 +128,40 @@ describeWithRedis('a queued call is paid once and never lost', () => {
   });
 
   it('if an operator restarts it after a rejection that the service repeats, with a new key', async () => {
-    const { sandbox, queue, work, ended, record, keys } = open({ balanceTokens: 0, wrap: repeatingRejections });
-    work();
+    const { sandbox, queue, startWorker, untilEnded, record, keys } = open({
+      balanceTokens: 0,
+      wrap: repeatingRejections,
+    });
+    startWorker();
     await queue.videos.create({ prompt }, { jobId: 'order-2' });
-    await ended();
+    await untilEnded();
     expect((await record('order-2')).data.failure).toMatchObject({ code: 'insufficient_balance' });
     await (await record('order-2')).retry();
     for (const creates of [2, 3]) {
       await expect.poll(() => keys().length).toBe(creates);
-      await ended();
+      await untilEnded();
       if (creates === 3) sandbox.topUp(20);
       await (await record('order-2')).retry();
     }
     await expect.poll(() => queue.queue.getCompletedCount()).toBe(1);
-    // The service repeats the rejection of the call's own key, so only the first create uses it.
+    // The service repeats a rejection for its key, so each restart uses a new key.
     expect(keys()).toEqual(['order-2', 'order-2:w1', 'order-2:w2', 'order-2:w3']);
     expect(sandbox.jobs).toHaveLength(1);
   });
 
   it('if an operator restarts it after a timeout, with the same job and a new timeout', async () => {
-    const { sandbox, queue, work, ended, record, asleep } = open({ clock: 'manual', jobDurationMs: 1000 });
-    const impatient = work({ timeoutMs: 200 });
+    const { sandbox, queue, startWorker, untilEnded, record, untilAsleep } = open({
+      clock: 'manual',
+      jobDurationMs: 1000,
+    });
+    const worker = startWorker({ timeoutMs: 200 });
     await queue.videos.create({ prompt }, { jobId: 'order-1' });
-    await ended();
+    await untilEnded();
     expect((await record('order-1')).data.failure).toMatchObject({ name: 'WaitTimeoutError' });
-    await impatient.close();
+    await worker.close();
     await (await record('order-1')).retry();
-    // Generous, because the test may be slow.
-    work({ timeoutMs: HOUR_MS, pollIntervalMs: HOUR_MS });
-    await asleep();
+    startWorker({ timeoutMs: HOUR_MS, pollIntervalMs: HOUR_MS });
+    await untilAsleep();
     expect((await record('order-1')).data.run).toMatchObject({ elapsedMs: 0, step: { type: 'wait' } });
     await sandbox.advance(1000);
     await queue.wake(eventOf(sandbox));
@@ -166,14 +171,14 @@ describeWithRedis('a queued call is paid once and never lost', () => {
 
   it('if it is queued again after a review and the loss of its record', async () => {
     for (const wrap of [(fetch: Fetch) => fetch, repeatingRejections]) {
-      const { sandbox, queue, work, ended, record } = open({ wrap });
+      const { sandbox, queue, startWorker, untilEnded, record } = open({ wrap });
       sandbox.faults.add({ match: { method: 'POST' }, ...PENDING, times: 1 });
-      work();
+      startWorker();
       await queue.videos.create({ prompt }, { jobId: 'order-1' });
-      await ended();
+      await untilEnded();
       await (await record('order-1')).remove();
       await queue.videos.create({ prompt }, { jobId: 'order-1' });
-      await ended();
+      await untilEnded();
       expect(await queue.queue.getCompletedCount()).toBe(1);
       expect(sandbox.jobs).toHaveLength(1);
     }
@@ -183,7 +188,7 @@ describeWithRedis('a queued call is paid once and never lost', () => {
     const { promise: frozen, resolve: thaw } = deferred();
     let creates = 0;
     const errors: string[] = [];
-    const { sandbox, queue, work, ended, record } = open({
+    const { sandbox, queue, startWorker, untilEnded, record } = open({
       wrap: (fetch) => async (input, init) => {
         const isFirst = isCreate(input, init) && creates++ === 0;
         const response = await fetch(input, init);
@@ -192,12 +197,12 @@ describeWithRedis('a queued call is paid once and never lost', () => {
       },
     });
     sandbox.faults.add({ match: { method: 'POST' }, ...PENDING, times: 1 });
-    work({ worker: SHORT_LOCK, onError: (error) => void errors.push(error.message) });
+    startWorker({ worker: SHORT_LOCK, onError: (error) => void errors.push(error.message) });
     await queue.videos.create({ prompt }, { jobId: 'order-1' });
     await expect.poll(() => creates).toBe(1);
     // The lock expires, and another worker continues.
-    work({ worker: SHORT_LOCK });
-    await ended();
+    startWorker({ worker: SHORT_LOCK });
+    await untilEnded();
     const before = (await record('order-1')).data;
     thaw();
     await expect.poll(() => errors.join()).toContain('lock');
@@ -211,12 +216,12 @@ describeWithRedis('a queued call is paid once and never lost', () => {
     ['a failing key function', undefined],
   ])('if a worker freezes during a poll, another one continues, and the first one wakes to %s', async (_, lost) => {
     const { promise: frozen, resolve: thaw } = deferred();
-    let reads = 0;
+    let polls = 0;
     let keys = 0;
     const errors: string[] = [];
-    const { sandbox, queue, work, ended, record } = open({
+    const { sandbox, queue, startWorker, untilEnded, record } = open({
       client: {
-        // The second key is requested for the first poll.
+        // The first poll requests the second key.
         apiKey: async () => {
           if (lost === undefined && ++keys === 2) {
             await frozen;
@@ -226,19 +231,19 @@ describeWithRedis('a queued call is paid once and never lost', () => {
         },
       },
       wrap: (fetch) => async (input, init) => {
-        if (lost !== undefined && !isCreate(input, init) && reads++ === 0) {
+        if (lost !== undefined && !isCreate(input, init) && polls++ === 0) {
           await frozen;
           throw lost();
         }
         return fetch(input, init);
       },
     });
-    work({ worker: SHORT_LOCK, onError: (error) => void errors.push(error.message) });
+    startWorker({ worker: SHORT_LOCK, onError: (error) => void errors.push(error.message) });
     await queue.images.create({ prompt }, { jobId: 'order-1' });
-    await expect.poll(() => (lost === undefined ? keys > 1 : reads > 0)).toBe(true);
+    await expect.poll(() => (lost === undefined ? keys > 1 : polls > 0)).toBe(true);
     // The lock expires, and another worker continues.
-    work({ worker: SHORT_LOCK });
-    await ended();
+    startWorker({ worker: SHORT_LOCK });
+    await untilEnded();
     const before = (await record('order-1')).data;
     thaw();
     await expect.poll(() => errors.join()).toContain('lock');
@@ -247,10 +252,10 @@ describeWithRedis('a queued call is paid once and never lost', () => {
     expect(sandbox.jobs).toHaveLength(1);
   });
 
-  it('if the service requests an immediate retry, with one request in 1.5 s', async () => {
-    const { sandbox, queue, work, keys } = open();
+  it('if the service requests an immediate retry, which the worker delays', async () => {
+    const { sandbox, queue, startWorker, keys } = open();
     sandbox.faults.add({ match: { method: 'POST' }, status: 409, code: 'character_pending', retryAfterS: 0 });
-    work();
+    startWorker();
     await queue.videos.create({ prompt }, { jobId: 'order-1' });
     await new Promise((resolve) => setTimeout(resolve, 1500));
     expect(keys()).toEqual(['order-1']);

@@ -15,12 +15,12 @@ import { type RealRedis, startRedis, whyNoRedis } from '../redis/real-redis.js';
 
 type Fetch = typeof globalThis.fetch;
 
-/** A test queue's options, including the sandbox's. */
+/** Options of a test queue and its sandbox. */
 export interface QueueSetup extends SandboxOptions {
   readonly client?: ClientOptions;
-  /** Uses another queue's service. */
+  /** The sandbox of another queue, to share its account. */
   readonly sandbox?: Sandbox;
-  /** Wraps the fetch between client and sandbox. */
+  /** Wraps the fetch of the client. */
   readonly wrap?: (fetch: Fetch) => Fetch;
 }
 
@@ -31,17 +31,17 @@ export interface QueueOnSandbox {
   readonly queue: GenQueue;
   readonly name: string;
   readonly connection: { readonly host: string; readonly port: number };
-  /** Starts a worker, which closes with the test. Failures are added to `failures`. */
-  readonly work: (options?: GenWorkerOptions, client?: GenClient) => GenWorker;
-  /** The errors that `onFailed` received. */
+  /** Starts a worker, which closes after the test. Adds the errors of calls to `failures`. */
+  readonly startWorker: (options?: GenWorkerOptions, client?: GenClient) => GenWorker;
+  /** Errors of the failed calls. */
   readonly failures: readonly GenError[];
-  /** Resolves when this many calls are asleep. */
-  readonly asleep: (count?: number) => Promise<void>;
+  /** Resolves when this many calls sleep. */
+  readonly untilAsleep: (count?: number) => Promise<void>;
   /** Resolves when this many calls have ended. */
-  readonly ended: (count?: number) => Promise<void>;
+  readonly untilEnded: (count?: number) => Promise<void>;
   /** Returns a call's record. */
   readonly record: (id: string) => Promise<GenQueueJob>;
-  /** Returns the keys of all creates, in order. */
+  /** Returns the idempotency keys of the creates, in order. */
   readonly keys: () => (string | undefined)[];
 }
 
@@ -51,35 +51,35 @@ export const describeWithRedis = describe.skipIf(whyNoRedis() !== undefined);
 /** Starts one Redis per suite, and opens queues and stores for each test. */
 export function queuesOnSandboxes() {
   let redis: RealRedis;
-  const opened: { close(): Promise<void> }[] = [];
+  const resources: { close(): Promise<void> }[] = [];
   let names = 0;
   beforeAll(async () => {
     redis = await startRedis();
   });
   afterEach(async () => {
-    await Promise.all(opened.splice(0).map((each) => each.close()));
+    await Promise.all(resources.splice(0).map((resource) => resource.close()));
   });
   afterAll(() => redis.close());
 
   return {
-    /** Returns a store with a connection of its own. */
+    /** Returns a store with a separate connection. */
     store() {
       const connection = new Redis({ host: '127.0.0.1', port: redis.port });
-      opened.push({ close: async () => connection.disconnect() });
+      resources.push({ close: async () => connection.disconnect() });
       return redisStore(connection);
     },
     open(setup: QueueSetup = {}): QueueOnSandbox {
-      const { client: clientOptions, wrap = (fetch) => fetch, sandbox: same, ...options } = setup;
+      const { client: clientOptions, wrap = (fetch) => fetch, sandbox: sharedSandbox, ...options } = setup;
       names += 1;
       const connection = { host: '127.0.0.1', port: redis.port };
       const name = `calls-${names}`;
-      const sandbox = same ?? createSandbox({ jobDurationMs: 30, limits: 'off', ...options });
+      const sandbox = sharedSandbox ?? createSandbox({ jobDurationMs: 30, limits: 'off', ...options });
       const { apiKey, baseUrl } = sandbox;
       const fetch = wrap(sandbox.fetch);
       const client = new GenClient({ apiKey, baseUrl, fetch, rateLimit: 'off', ...clientOptions });
       const queue = createGenQueue(connection, { name });
       const failures: GenError[] = [];
-      opened.push(queue);
+      resources.push(queue);
       return {
         sandbox,
         client,
@@ -87,14 +87,19 @@ export function queuesOnSandboxes() {
         name,
         connection,
         failures,
-        asleep: (count = 1) => expect.poll(() => queue.queue.getDelayedCount()).toBe(count),
-        work(more = {}, ofOther = client) {
+        untilAsleep: (count = 1) => expect.poll(() => queue.queue.getDelayedCount()).toBe(count),
+        startWorker(workerOptions = {}, workerClient = client) {
           const onFailed = (error: GenError) => void failures.push(error);
-          const worker = createGenWorker(connection, ofOther, { name, pollIntervalMs: 40, onFailed, ...more });
-          opened.push(worker);
+          const worker = createGenWorker(connection, workerClient, {
+            name,
+            pollIntervalMs: 40,
+            onFailed,
+            ...workerOptions,
+          });
+          resources.push(worker);
           return worker;
         },
-        ended: (count = 1) => expect.poll(() => queue.queue.getJobCountByTypes('completed', 'failed')).toBe(count),
+        untilEnded: (count = 1) => expect.poll(() => queue.queue.getJobCountByTypes('completed', 'failed')).toBe(count),
         async record(id) {
           const job = await queue.queue.getJob(id);
           if (!job) throw new Error(`${id} is not in the queue`);

@@ -14,9 +14,9 @@ PNG.set([
 const png = () => new Blob([PNG], { type: 'image/png' });
 
 const count = ({ requests }: Sandbox, method: string, path: string) =>
-  requests.filter((it) => it.method === method && it.path.startsWith(path)).length;
-const uploaded = (sandbox: Sandbox) => count(sandbox, 'POST', '/v1/uploads/complete');
-const deleted = (sandbox: Sandbox) => count(sandbox, 'DELETE', '/v1/uploads/');
+  requests.filter((request) => request.method === method && request.path.startsWith(path)).length;
+const uploads = (sandbox: Sandbox) => count(sandbox, 'POST', '/v1/uploads/complete');
+const deletions = (sandbox: Sandbox) => count(sandbox, 'DELETE', '/v1/uploads/');
 
 describeWithRedis('files in queued calls', () => {
   const queues = queuesOnSandboxes();
@@ -29,53 +29,52 @@ describeWithRedis('files in queued calls', () => {
   });
   afterAll(() => rm(directory, { recursive: true }));
 
-  it('a Blob and a path need no process that queued them, and a file in two fields is uploaded once', async () => {
-    const { sandbox, queue, work, ended, record } = queues.open();
+  it('Blobs and paths are stored in the record, and a file in two fields is uploaded once', async () => {
+    const { sandbox, queue, startWorker, untilEnded, record } = queues.open();
     const fox = png();
     await queue.videos.create(
       { prompt, first_frame_upload_id: fox, last_frame_upload_id: fox, reference_audio_upload_ids: ['upl_x'] },
       { jobId: 'blob', preflight: false },
     );
     await queue.images.create({ prompt, reference_upload_ids: [fromPath(path), png()] }, { jobId: 'path' });
-    // A worker has only the data in Redis.
     const { params } = (await record('path')).data;
     expect(params.reference_upload_ids).toEqual([{ path }, { base64: expect.any(String), type: 'image/png' }]);
     sandbox.faults.add({ match: { path: '/v1/videos' }, status: 402, code: 'insufficient_balance' });
-    work();
-    await ended(2);
+    startWorker();
+    await untilEnded(2);
     const job = await record('path');
     expect(job.returnvalue).toMatchObject({ status: 'completed' });
-    // Uploads replace the files once the service has accepted the call.
+    // Once the service accepts the create, upload IDs replace the files.
     expect(job.data.params.reference_upload_ids).toEqual([expect.any(String), expect.any(String)]);
-    expect(uploaded(sandbox)).toBe(3);
+    expect(uploads(sandbox)).toBe(3);
   });
 
   it('a rejected create deletes its uploads, and a manual restart uploads them again', async () => {
-    const { sandbox, queue, work, ended, record } = queues.open();
+    const { sandbox, queue, startWorker, untilEnded, record } = queues.open();
     sandbox.faults.add({ match: { path: '/v1/videos' }, status: 402, code: 'insufficient_balance' });
-    await queue.videos.create({ prompt, first_frame_upload_id: png() }, { jobId: 'poor' });
-    work();
-    await ended(1);
-    expect([uploaded(sandbox), deleted(sandbox)]).toEqual([1, 1]);
-    await (await record('poor')).retry('failed');
-    await expect.poll(async () => (await record('poor')).getState()).toBe('completed');
-    expect([uploaded(sandbox), deleted(sandbox)]).toEqual([2, 1]);
+    await queue.videos.create({ prompt, first_frame_upload_id: png() }, { jobId: 'order-1' });
+    startWorker();
+    await untilEnded(1);
+    expect([uploads(sandbox), deletions(sandbox)]).toEqual([1, 1]);
+    await (await record('order-1')).retry('failed');
+    await expect.poll(async () => (await record('order-1')).getState()).toBe('completed');
+    expect([uploads(sandbox), deletions(sandbox)]).toEqual([2, 1]);
   });
 
   it('an upload that fails temporarily is retried, and a permanent failure fails its call', async () => {
-    const { sandbox, queue, work, ended, record } = queues.open({ client: { maxRetries: 0 } });
+    const { sandbox, queue, startWorker, untilEnded, record } = queues.open({ client: { maxRetries: 0 } });
     sandbox.faults.add({ match: { path: '/v1/uploads/complete' }, status: 503, times: 1 });
-    await queue.images.create({ prompt, reference_upload_ids: [png()] }, { jobId: 'later' });
-    const gone = join(directory, 'gone.png');
-    await writeFile(gone, PNG);
-    await queue.images.create({ prompt, reference_upload_ids: [fromPath(gone)] }, { jobId: 'gone' });
-    await rm(gone);
-    const failed: string[] = [];
-    work({ onFailed: ({ message }) => void failed.push(message) });
-    await ended(2);
-    expect((await record('later')).returnvalue).toMatchObject({ status: 'completed' });
-    expect((await record('gone')).failedReason).toContain('this worker cannot read');
-    expect(failed).toEqual([expect.stringMatching(/^reference_upload_ids\[0\]: /)]);
+    await queue.images.create({ prompt, reference_upload_ids: [png()] }, { jobId: 'retried' });
+    const removed = join(directory, 'removed.png');
+    await writeFile(removed, PNG);
+    await queue.images.create({ prompt, reference_upload_ids: [fromPath(removed)] }, { jobId: 'failed' });
+    await rm(removed);
+    const errors: string[] = [];
+    startWorker({ onFailed: ({ message }) => void errors.push(message) });
+    await untilEnded(2);
+    expect((await record('retried')).returnvalue).toMatchObject({ status: 'completed' });
+    expect((await record('failed')).failedReason).toContain('this worker cannot read');
+    expect(errors).toEqual([expect.stringMatching(/^reference_upload_ids\[0\]: /)]);
     expect(count(sandbox, 'POST', '/v1/images')).toBe(1);
   });
 

@@ -1,4 +1,4 @@
-// Failures other than the job's own use none of the engine's attempts, and are retried or reported.
+// Failures other than the job's don't count as BullMQ's attempts. They are retried, and in the end reported.
 import { UnrecoverableError } from 'bullmq';
 import { expect, it, vi } from 'vitest';
 import { describeWithRedis, isCreate, PNG, queuesOnSandboxes } from './queue-on-sandbox.js';
@@ -10,67 +10,67 @@ const QUICK = { retryDelayMs: 20 };
 describeWithRedis('a queued call', () => {
   const { open } = queuesOnSandboxes();
 
-  it("retries its uploads without the engine's attempts, and fails after timeoutMs with their error", async () => {
-    const { sandbox, queue, work, ended, record, failures } = open({ client: { maxRetries: 0 } });
+  it("retries its uploads without using BullMQ's attempts, and fails after timeoutMs with their error", async () => {
+    const { sandbox, queue, startWorker, untilEnded, record, failures } = open({ client: { maxRetries: 0 } });
     sandbox.faults.add({ match: { method: 'POST', path: '/v1/uploads' }, status: 503, times: 8 });
-    work(QUICK);
+    startWorker(QUICK);
     const params = { prompt, first_frame_upload_id: PNG };
     await queue.videos.create(params, { jobId: 'order-1' });
-    await ended();
+    await untilEnded();
     expect(await queue.queue.getCompletedCount()).toBe(1);
     expect((await record('order-1')).data.retryState).toBeUndefined();
     expect(failures).toEqual([]);
 
     const other = open({ client: { maxRetries: 0 } });
     other.sandbox.faults.add({ match: { method: 'POST', path: '/v1/uploads' }, status: 503, times: 1_000 });
-    other.work({ ...QUICK, timeoutMs: 200 });
+    other.startWorker({ ...QUICK, timeoutMs: 200 });
     await other.queue.videos.create(params, { jobId: 'order-2' });
-    await other.ended();
+    await other.untilEnded();
     expect(other.failures).toMatchObject([{ name: 'UploadError' }]);
     expect((await other.record('order-2')).data.failure).toMatchObject({ name: 'UploadError' });
     expect(other.sandbox.jobs).toHaveLength(0);
   });
 
   it('calls a throwing onCompleted for a day without a poll, then fails with its error', async () => {
-    const { sandbox, queue, work, ended, record, failures } = open();
-    const seen: string[] = [];
-    work({
+    const { sandbox, queue, startWorker, untilEnded, record, failures } = open();
+    const jobIds: string[] = [];
+    startWorker({
       ...QUICK,
       onCompleted: (job) => {
-        seen.push(job.id);
+        jobIds.push(job.id);
         throw new Error('S3 is down');
       },
     });
     await queue.videos.create({ prompt }, { jobId: 'order-1' });
-    await expect.poll(() => seen.length).toBeGreaterThan(6);
-    expect(new Set(seen).size).toBe(1);
-    const sent = sandbox.requests.length;
+    await expect.poll(() => jobIds.length).toBeGreaterThan(6);
+    expect(new Set(jobIds).size).toBe(1);
+    const requestsBefore = sandbox.requests.length;
     expect(failures).toEqual([]);
-    // A day later. The clock keeps running, so sleeping calls still wake.
+    // A day passes. The clock continues, so that sleeping calls wake.
     const now = Date.now.bind(Date);
     const later = vi.spyOn(Date, 'now').mockImplementation(() => now() + DAY_MS);
     try {
-      await ended();
+      await untilEnded();
     } finally {
       later.mockRestore();
     }
-    expect(sandbox.requests).toHaveLength(sent);
+    expect(sandbox.requests).toHaveLength(requestsBefore);
     expect(failures).toMatchObject([{ name: 'GenError', message: 'onCompleted failed: S3 is down' }]);
     expect((await record('order-1')).data.failure).toMatchObject({ message: 'onCompleted failed: S3 is down' });
   });
 
   it('calls onCompleted again if an operator restarts a call that failed in it', async () => {
-    const { sandbox, queue, work, ended, record } = open();
+    const { sandbox, queue, startWorker, untilEnded, record } = open();
     const failures: string[] = [];
     let hasDisk = false;
-    work({
+    startWorker({
       onCompleted: () => {
         if (!hasDisk) throw new UnrecoverableError('no disk');
       },
       onFailed: (error) => void failures.push(error.message),
     });
     await queue.videos.create({ prompt }, { jobId: 'order-1' });
-    await ended();
+    await untilEnded();
     expect(failures).toEqual(['onCompleted failed: no disk']);
     hasDisk = true;
     await (await record('order-1')).retry();
@@ -86,16 +86,16 @@ describeWithRedis('a queued call', () => {
       return sandbox.apiKey;
     };
     const errors: string[] = [];
-    const { sandbox, queue, work, ended } = open({ client: { apiKey: () => apiKey(), maxRetries: 0 } });
-    work({ ...QUICK, onError: (error) => void errors.push(error.message) });
+    const { sandbox, queue, startWorker, untilEnded } = open({ client: { apiKey: () => apiKey(), maxRetries: 0 } });
+    startWorker({ ...QUICK, onError: (error) => void errors.push(error.message) });
     await queue.videos.create({ prompt });
-    await ended();
+    await untilEnded();
     expect(await queue.queue.getCompletedCount()).toBe(1);
     expect(sandbox.jobs).toHaveLength(1);
   });
 
   it('uses no attempt when its worker closes', async () => {
-    const { sandbox, queue, work, record } = open({
+    const { sandbox, queue, startWorker, record } = open({
       wrap: (fetch) => async (input, init) => {
         if (isCreate(input, init)) await new Promise((_, reject) => init?.signal?.addEventListener('abort', reject));
         return fetch(input, init);
@@ -103,7 +103,7 @@ describeWithRedis('a queued call', () => {
     });
     const errors: Error[] = [];
     for (let at = 0; at < 3; at++) {
-      const worker = work({ onError: (error) => void errors.push(error) });
+      const worker = startWorker({ onError: (error) => void errors.push(error) });
       if (at === 0) await queue.videos.create({ prompt }, { jobId: 'order-1' });
       await expect.poll(() => queue.queue.getActiveCount()).toBe(1);
       await worker.close();

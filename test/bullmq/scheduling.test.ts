@@ -17,11 +17,11 @@ describeWithRedis('queued calls', () => {
     const calls = 30;
     // At six creates per second, the last one is sent after five seconds.
     const limits = { 'videos.create': { limit: 6, windowMs: 1000 } };
-    const { sandbox, queue, work } = open({ jobDurationMs: 200, client: { limits, rateLimit: 'wait' } });
+    const { sandbox, queue, startWorker } = open({ jobDurationMs: 200, client: { limits, rateLimit: 'wait' } });
     const lags: number[] = [];
     const reported = new Map<string, number>();
     let createdAtFirst = 0;
-    work({
+    startWorker({
       pollIntervalMs: HOUR_MS,
       onCompleted: (job) => {
         createdAtFirst ||= sandbox.jobs.length;
@@ -43,37 +43,37 @@ describeWithRedis('queued calls', () => {
     expect(Math.max(...lags)).toBeLessThan(1_500);
   });
 
-  it('continue a call woken by a webhook first', async () => {
-    const { sandbox, queue, work, asleep } = open({ clock: 'manual', jobDurationMs: 1000 });
-    const first = work({ pollIntervalMs: HOUR_MS });
+  it('process the call of a webhook before other calls', async () => {
+    const { sandbox, queue, startWorker, untilAsleep } = open({ clock: 'manual', jobDurationMs: 1000 });
+    const first = startWorker({ pollIntervalMs: HOUR_MS });
     const jobs = 6;
     for (let at = 0; at < jobs; at++) await queue.videos.create({ prompt }, { jobId: `order-${at}` });
-    await asleep(jobs);
+    await untilAsleep(jobs);
     await first.close();
     await sandbox.advance(1000);
     for (const job of await queue.queue.getDelayed()) if (job.id !== 'order-4') await job.promote();
     const at = sandbox.requests.findIndex(({ headers }) => headers['idempotency-key'] === 'order-4');
     await queue.wake(eventOf(sandbox, at));
     const order: (string | undefined)[] = [];
-    work({ concurrency: 1, onCompleted: (_, { id }) => void order.push(id) });
+    startWorker({ concurrency: 1, onCompleted: (_, { id }) => void order.push(id) });
     await expect.poll(() => order.length).toBe(jobs);
     expect(order[0]).toBe('order-4');
   });
 
   it('occupy no worker while waiting for a rate limit', async () => {
     const limits = { 'videos.create': { limit: 1, windowMs: HOUR_MS } };
-    const { sandbox, queue, work, asleep } = open({ client: { limits, rateLimit: 'wait' } });
-    work({ concurrency: 2 });
+    const { sandbox, queue, startWorker, untilAsleep } = open({ client: { limits, rateLimit: 'wait' } });
+    startWorker({ concurrency: 2 });
     for (let at = 0; at < 8; at++) await queue.videos.create({ prompt }, { jobId: `order-${at}` });
-    await asleep(7);
+    await untilAsleep(7);
     await queue.images.create({ prompt }, { jobId: 'image' });
     await expect.poll(() => queue.queue.getCompletedCount()).toBe(2);
     expect(sandbox.jobs).toHaveLength(2);
   });
 
   it('retain their poll interval while hundreds of calls are scheduled for later', async () => {
-    const { queue, work } = open({ jobDurationMs: HOUR_MS });
-    work({ pollIntervalMs: undefined });
+    const { queue, startWorker } = open({ jobDurationMs: HOUR_MS });
+    startWorker({ pollIntervalMs: undefined });
     await queue.queue.addBulk(
       Array.from({ length: 500 }, (_, at) => ({
         name: 'videos',
@@ -87,33 +87,32 @@ describeWithRedis('queued calls', () => {
     expect((await queue.queue.getJob('now'))?.delay).toBeLessThan(16_000);
   });
 
-  it('stop soon when the worker closes, at any step', async () => {
-    const { sandbox, queue, work, keys } = open({
+  it('let a worker close during a create, which another worker repeats with the same key', async () => {
+    const { sandbox, queue, startWorker, keys } = open({
       wrap: (fetch) => async (input, init) => {
         const response = await fetch(input, init);
-        // The service never responds to the first create.
+        // The response to the first create never arrives.
         if (isCreate(input, init) && sandbox.jobs.length <= 1) await new Promise(() => {});
         return response;
       },
     });
-    const worker = work();
+    const worker = startWorker();
     await queue.videos.create({ prompt }, { jobId: 'order-1' });
     await expect.poll(() => sandbox.jobs.length).toBe(1);
     const start = performance.now();
     await worker.close();
     expect(performance.now() - start).toBeLessThan(15_000);
-    // Another worker continues with the same key.
     sandbox.outcomes.next({ durationMs: 30 });
     await queue.images.create({ prompt }, { jobId: 'another' });
-    work();
+    startWorker();
     await expect.poll(() => keys().filter((key) => key === 'order-1').length).toBe(2);
     expect(sandbox.jobs.filter(({ mediaType }) => mediaType === 'video')).toHaveLength(1);
   });
 
   it('let a long onCompleted finish before the worker closes', async () => {
-    const { queue, work } = open();
+    const { queue, startWorker } = open();
     const [started, finished] = [deferred(), deferred()];
-    const worker = work({
+    const worker = startWorker({
       onCompleted: () => {
         started.resolve();
         return finished.promise;
@@ -132,12 +131,12 @@ describeWithRedis('queued calls', () => {
 describeWithRedis("a queue's index", () => {
   const { open } = queuesOnSandboxes();
 
-  it('drops webhooks without a waiting call after an hour', async () => {
-    const { sandbox, queue, work, ended, name, connection } = open();
+  it('removes the webhooks of jobs without a call after an hour', async () => {
+    const { sandbox, queue, startWorker, untilEnded, name, connection } = open();
     const jobIndex = openJobIndex(connection, { name });
-    work();
+    startWorker();
     await queue.videos.create({ prompt });
-    await ended();
+    await untilEnded();
     await queue.wake(eventOf(sandbox));
     for (let at = 0; at < 30; at++) await jobIndex.wake(`foreign-${at}`);
     await jobIndex.add('forgotten', 'removed-by-hand');
@@ -146,7 +145,7 @@ describeWithRedis("a queue's index", () => {
     expect(await jobIndex.hasWake(jobId)).toBe(true);
     vi.setSystemTime(Date.now() + 2 * HOUR_MS);
     try {
-      work();
+      startWorker();
       await expect.poll(() => jobIndex.hasWake(jobId)).toBe(false);
       await expect.poll(() => jobIndex.size()).toBe(0);
     } finally {
@@ -167,25 +166,25 @@ describeWithRedis("a queue's index", () => {
 
 describeWithRedis('a queue whose Redis is unavailable', () => {
   it('calls onError without printing', async () => {
-    const print = vi.spyOn(console, 'error').mockImplementation(() => {});
+    const consoleError = vi.spyOn(console, 'error').mockImplementation(() => {});
     const errors: string[] = [];
     const port = await freePort();
     const connection = { host: '127.0.0.1', port, retryStrategy: () => 50 };
     const queue = createGenQueue(connection, { onError: (error) => void errors.push(error.message) });
     await expect.poll(() => errors.length).toBeGreaterThan(0);
-    expect(print).not.toHaveBeenCalled();
-    print.mockRestore();
+    expect(consoleError).not.toHaveBeenCalled();
+    consoleError.mockRestore();
     queue.queue.disconnect().catch(() => {});
   });
 });
 
-async function enqueue({ queue }: QueueOnSandbox, name: string, calls: number, options: object = {}) {
+async function enqueue({ queue }: QueueOnSandbox, name: string, calls: number, options = {}) {
   for (let index = 0; index < calls; index++)
     await queue.videos.create({ prompt: name }, { jobId: `${name}-${index}`, ...options });
 }
 
-/** Returns the videos' prompts in the order of creation. */
-const createdOn = ({ sandbox }: QueueOnSandbox) =>
+/** Returns the prompts of the creates, in order. */
+const createdPrompts = ({ sandbox }: QueueOnSandbox) =>
   sandbox.requests.filter(({ method }) => method === 'POST').map(({ body }) => String(JSON.parse(body ?? '{}').prompt));
 
 describeWithRedis("a queue's creates", () => {
@@ -193,14 +192,14 @@ describeWithRedis("a queue's creates", () => {
 
   it.each([1, 4])('precede a backlog if they have a higher priority (%i workers)', async (workers) => {
     const limits = { 'videos.create': { limit: WINDOW, windowMs: 1_000 } };
-    const on = open({ jobDurationMs: HOUR_MS, client: { limits, rateLimit: 'wait' } });
-    await enqueue(on, 'backlog', 80);
-    for (let at = 0; at < workers; at++) on.work({ pollIntervalMs: HOUR_MS });
-    await expect.poll(() => createdOn(on).length).toBeGreaterThanOrEqual(2 * WINDOW);
-    await enqueue(on, 'urgent', 10, { priority: 1 });
-    const before = createdOn(on).length;
-    const urgent = () => createdOn(on).filter((prompt) => prompt === 'urgent');
+    const setup = open({ jobDurationMs: HOUR_MS, client: { limits, rateLimit: 'wait' } });
+    await enqueue(setup, 'backlog', 80);
+    for (let at = 0; at < workers; at++) setup.startWorker({ pollIntervalMs: HOUR_MS });
+    await expect.poll(() => createdPrompts(setup).length).toBeGreaterThanOrEqual(2 * WINDOW);
+    await enqueue(setup, 'urgent', 10, { priority: 1 });
+    const before = createdPrompts(setup).length;
+    const urgent = () => createdPrompts(setup).filter((prompt) => prompt === 'urgent');
     await expect.poll(() => urgent().length, { interval: 20 }).toBe(10);
-    expect(createdOn(on).lastIndexOf('urgent') - before).toBeLessThan(2 * WINDOW);
+    expect(createdPrompts(setup).lastIndexOf('urgent') - before).toBeLessThan(2 * WINDOW);
   });
 });

@@ -1,4 +1,4 @@
-// One worker process of the campaign, which can be killed or paused at any moment.
+// A worker process of crashes.test.ts, which kills and freezes it.
 import { Redis } from 'ioredis';
 import { createGenWorker } from '../../src/adapters/bullmq/index.js';
 import { redisStore } from '../../src/adapters/redis/index.js';
