@@ -1,4 +1,4 @@
-// Activity results at the rate limit, for a failing copy, and for invalid input.
+// What activities return at a rate limit, for a failed copy, and for invalid input.
 import { expect, it } from 'vitest';
 import { createActivities, type DurableEngine, generate } from '../../src/adapters/durable/index.js';
 import type { OutputDestination } from '../../src/adapters/storage/index.js';
@@ -18,7 +18,7 @@ function setup(options: ClientOptions = {}) {
   return { sandbox, client, reject, activities: createActivities(client) };
 }
 
-it("a create at the rate limit isn't sent, and returns when its slot is free", async () => {
+it("a create at the rate limit isn't sent, and returns the time of its slot", async () => {
   const { sandbox, client, activities } = setup({ limits });
   expect(await activities.create(create('run-1'))).toMatchObject({ type: 'job' });
   for (const key of ['run-2', 'run-3']) {
@@ -48,10 +48,10 @@ it.each(['images', 'videoEdits', 'characters'])(
       failure: { kind: 'throttled', retryAfterMs: 5_000 },
     });
     expect(await activities.create(create('run-2', call))).toMatchObject({ failure: { kind: 'throttled' } });
-    const sent = sandbox.requests.length;
+    const requestsBefore = sandbox.requests.length;
     await sandbox.advance(6_000);
     await activities.create(create('run-2', call));
-    expect(sandbox.requests.length - sent).toBe(1);
+    expect(sandbox.requests.length - requestsBefore).toBe(1);
   },
 );
 
@@ -66,7 +66,7 @@ it('a create that fails for another reason leaves the queue', async () => {
 it.each<[string, () => Promise<never>]>([
   ['fails', () => Promise.reject(new TypeError('fetch failed'))],
   ['never responds', () => new Promise(() => {})],
-])("a store that %s delays a create, which can't be recorded, without ending its run", async (_, unavailable) => {
+])('a create is delayed, not failed, while its store %s', async (_, unavailable) => {
   const { sandbox, activities } = setup({
     store: createStore({ read: unavailable, write: unavailable, timeoutMs: 20 }),
   });
@@ -79,8 +79,8 @@ it("a copy's GenError fails the run, and any other error fails the activity", as
   const { client, sandbox } = setup();
   const { job } = await client.videos.create({ prompt: 'a fox' });
   await sandbox.advance(600_000);
-  const done = await client.jobs.get(job.id);
-  const input = JSON.parse(JSON.stringify({ job: done }));
+  const completed = await client.jobs.get(job.id);
+  const input = JSON.parse(JSON.stringify({ job: completed }));
   const copy = (destination: () => OutputDestination) => createActivities(client, { destination }).store(input);
   const reject = (error: Error) => () => {
     throw error;
@@ -93,7 +93,7 @@ it("a copy's GenError fails the run, and any other error fails the activity", as
   await expect(createActivities(client).store({})).rejects.toThrow('An activity needs job.');
 });
 
-it('runs that wait for the unknown price of a lost create continue once it is known', async () => {
+it('runs continue after creates of unknown price lose their responses', async () => {
   const budget = createBudget({ maxTokens: 100_000, per: 'month' });
   const { sandbox, activities } = setup({ budget, maxRetries: 0 });
   sandbox.faults.add({ match: { method: 'POST' }, commitThenDrop: true, times: 3 });

@@ -1,4 +1,4 @@
-// Each adapter, with fakes of its engine's functions.
+// The adapters, with fakes of their engines' functions.
 import { GenClient } from 'gen-client';
 import {
   type Activities,
@@ -28,11 +28,11 @@ it.each([
   ['inngestEngine', () => inngestEngine({} as never, ACTIVITIES, {} as never), 'NonRetriableError'],
   ['restateEngine', () => restateEngine({} as never, ACTIVITIES, { TimeoutError } as never), 'TerminalError'],
   ['workflowEngine', () => workflowEngine(async () => null, { FatalError: TerminalError } as never), 'sleep'],
-])("%s throws without its engine's parts", (_, create, option) => {
+])('%s throws for a missing function or class of the engine', (_, create, option) => {
   expect(create).toThrow(`${option} must be the function or class of your engine, not undefined.`);
 });
 
-it('a Restate promise wakes a run once, and later waits sleep', async () => {
+it('a Restate promise ends one wait, and later waits sleep', async () => {
   const waits: unknown[] = [];
   const orTimeout = async (ms: number) => void waits.push(['promise', ms]);
   const ctx = {
@@ -56,13 +56,13 @@ it('a Vercel Workflow run without a hook sleeps and polls', async () => {
   expect(sleeps).toEqual([5_000]);
 });
 
-it("Cloudflare's timeout ends a wait, even over RPC, and other errors are thrown", async () => {
-  const broken = new Error('The engine is down');
-  const failures = [new Error('Execution timed out after 10000ms'), broken];
+it("Cloudflare's timeout ends a wait, even as a plain error over RPC, and other errors are thrown", async () => {
+  const outage = new Error('The engine is down');
+  const failures = [new Error('Execution timed out after 10000ms'), outage];
   const waitForEvent = () => Promise.reject(failures.shift());
   const engine = cloudflareEngine({ waitForEvent } as never, ACTIVITIES, { NonRetryableError: TerminalError });
   expect(await engine.wait('wait 1', 'job_1', 5_000)).toBe(false);
-  await expect(engine.wait('wait 2', 'job_1', 5_000)).rejects.toBe(broken);
+  await expect(engine.wait('wait 2', 'job_1', 5_000)).rejects.toBe(outage);
 });
 
 it.each([
@@ -80,11 +80,10 @@ it.each([
 });
 
 describe('the Vercel Workflow adapter', () => {
-  it('wakes on every event of its hook', async () => {
+  it('ends a wait on every event of its hook', async () => {
     const events: (() => void)[] = [];
-    // A hook is awaited once per event.
     const hook = {
-      // biome-ignore lint/suspicious/noThenProperty: the engine's hook is a thenable.
+      // biome-ignore lint/suspicious/noThenProperty: a hook is a thenable, which resolves once per event.
       then: (resolve: (value: null) => void) => events.push(() => resolve(null)),
     } as object as Promise<null>;
     const { promise: slept, resolve: wake } = deferred();

@@ -1,9 +1,9 @@
 import type { Activities, ActivityName, DurableEngine, GenErrorJson, GeneratedJob, Json } from 'gen-client/durable';
 
-/** Thrown to end a replay like a crash. */
+/** Thrown to simulate a crash. */
 const CRASH = Symbol('crash');
 
-/** The engine's error that prevents retries. */
+/** The error that `engine.fail` throws. */
 export class RunFailure extends Error {
   readonly json: GenErrorJson;
 
@@ -31,8 +31,8 @@ interface RecordedStep {
 }
 
 /**
- * An engine that replays a run after each crash, loses unsaved results, runs activities twice, and wakes waits without a
- * reason. It also verifies that step names are unique and that replays pass the same inputs.
+ * An engine that replays a run after each crash, loses unsaved results, runs activities twice, and ends waits early. Verifies
+ * that step names are unique, and that replays pass the same inputs.
  */
 export function adversarialEngine(activities: Activities, { chance, crash, twice, wait }: FaultRates) {
   const history: RecordedStep[] = [];
@@ -45,7 +45,7 @@ export function adversarialEngine(activities: Activities, { chance, crash, twice
   async function performActivity(activity: ActivityName, input: Json): Promise<Json> {
     const run = () => activities[activity](JSON.parse(JSON.stringify(input)));
     if (!happens(twice)) return run();
-    // Two concurrent or consecutive workers: the first result counts.
+    // Two workers run it concurrently or in turn. The first result counts.
     if (happens(0.5)) return (await Promise.all([run(), run()]))[0];
     const first = await run();
     await run();
@@ -56,7 +56,7 @@ export function adversarialEngine(activities: Activities, { chance, crash, twice
     let index = 0;
     const names = new Set<string>();
     const recorded = async (step: string, input: unknown, perform: () => Promise<Json>): Promise<Json> => {
-      if (names.has(step)) throw new Error(`two steps are named ${step}`);
+      if (names.has(step)) throw new Error(`the step name ${step} is not unique`);
       names.add(step);
       const text = JSON.stringify(input);
       const earlier = history[index];
@@ -85,7 +85,7 @@ export function adversarialEngine(activities: Activities, { chance, crash, twice
   return {
     steps: () => history.map(({ step }) => step),
     replays: () => replays,
-    /** Runs a workflow to its end, over any number of crashes. */
+    /** Runs a workflow until it ends, over any number of crashes. */
     async run(workflow: (engine: DurableEngine) => Promise<GeneratedJob>): Promise<GeneratedJob | RunFailure> {
       for (; ; replays++) {
         try {

@@ -1,4 +1,4 @@
-// Hundreds of runs wait for one rate limit in the shared store's queue.
+// Hundreds of durable runs wait in the queue of one rate limit.
 import { GenClient, memoryStore } from 'gen-client';
 import { createActivities, type DurableEngine, generate } from 'gen-client/durable';
 import { createSandbox } from 'gen-client/sandbox';
@@ -40,7 +40,7 @@ function manualTime(advance: (ms: number) => Promise<void>) {
   };
 }
 
-async function crowd(count: number, processes: number) {
+async function runCrowd(count: number, processes: number) {
   const chance = seeded(1);
   const sandbox = createSandbox({ clock: 'manual', balanceTokens: 1_000_000, jobDurationMs: 3_600_000 });
   const time = manualTime((ms) => sandbox.advance(ms));
@@ -59,10 +59,10 @@ async function crowd(count: number, processes: number) {
       return event ?? null;
     },
     async wait(_step, jobId, ms) {
-      // Its job takes an hour, so the run stops here.
+      // The create was accepted, so the run can stop here.
       if (jobId !== null) await new Promise(() => {});
       run.steps++;
-      // The engine wakes a run up to two seconds late.
+      // Engines end a wait up to two seconds late.
       await time.sleep(ms + chance() * 2_000);
       return false;
     },
@@ -90,7 +90,7 @@ test.each([
 ])(
   '%i concurrent runs need at most five steps each for their creates, in order (%i processes)',
   async (count, processes) => {
-    const { steps, lostPositions, rejected, minutes } = await crowd(count, processes);
+    const { steps, lostPositions, rejected, minutes } = await runCrowd(count, processes);
     expect(steps).toBeLessThanOrEqual(5);
     expect(lostPositions).toBeLessThanOrEqual(PER_MINUTE);
     expect(rejected).toBe(0);
@@ -99,7 +99,7 @@ test.each([
   60_000,
 );
 
-test('the store contains the queue, and a run retains its position over repeated requests', async () => {
+test('the queue is in the store, and a repeated create retains its position', async () => {
   const shared = memoryStore();
   const sandbox = createSandbox({ balanceTokens: 1_000_000, jobDurationMs: 3_600_000 });
   const { apiKey, baseUrl, fetch } = sandbox;
@@ -111,8 +111,7 @@ test('the store contains the queue, and a run retains its position over repeated
   const waiting = first.flatMap((event, index) => (JSON.stringify(event).includes('"type":"job"') ? [] : [index]));
   expect(waiting).toHaveLength(10);
   for (const activities of [one, other]) {
-    const again = await create(waiting[0] ?? 0, activities);
-    expect(again).toMatchObject({ type: 'failed', failure: { kind: 'throttled' } });
+    expect(await create(waiting[0] ?? 0, activities)).toMatchObject({ type: 'failed', failure: { kind: 'throttled' } });
   }
   expect(sandbox.jobs).toHaveLength(PER_MINUTE);
 });

@@ -17,12 +17,12 @@ import { build } from 'esbuild';
 import { sourceOf } from '../../scripts/entry-points.js';
 import { ROOT } from '../support/build.js';
 
-/** The engines with a package folder here. */
+/** Engines with packages in a folder of test/durable. */
 export type EngineName = 'cloudflare' | 'restate' | 'dbos' | 'workflow' | 'inngest' | 'ai-sdk';
 
 export const folder = (engine: EngineName) => fileURLToPath(new URL(`./${engine}/`, import.meta.url));
 
-/** Returns and prints why an engine's tests are skipped. Throws in CI. */
+/** Returns and prints the reason to skip an engine's tests, if any. Throws in CI. */
 export function whyNoEngine(engine: EngineName): string | undefined {
   if (existsSync(`${folder(engine)}node_modules/.package-lock.json`)) return undefined;
   const reason = `the packages of ${engine} are not installed (npm ci --prefix test/durable/${engine})`;
@@ -38,13 +38,13 @@ function engineFile(engine: EngineName, path: string): string {
 /** This package's dependencies. */
 const OWN_PACKAGES = ['ky', 'p-retry', 'is-network-error', 'zod', '@ai-sdk/provider'];
 
-/** Creates a folder with these sources, an engine's packages, and this package as published. Returns its path. */
+/** Creates a project with these sources, an engine's packages, and the built package. Returns its path. */
 export function makeProject(engine: EngineName, sources: Readonly<Record<string, string>> = {}): string {
   const project = mkdtempSync(join(tmpdir(), `gen-client-${engine}-`));
   const packages = `${folder(engine)}node_modules`;
   mkdirSync(join(project, 'node_modules'));
   for (const name of readdirSync(packages)) symlinkSync(join(packages, name), join(project, 'node_modules', name));
-  // Copied instead of linked, because builders name classes and steps after their package.
+  // Copied, because builders name classes and steps after the package's real path.
   const own = join(project, 'node_modules/gen-client');
   cpSync(`${ROOT}dist`, join(own, 'dist'), { recursive: true });
   copyFileSync(`${ROOT}package.json`, join(own, 'package.json'));
@@ -57,7 +57,7 @@ export function makeProject(engine: EngineName, sources: Readonly<Record<string,
   return project;
 }
 
-/** Loads an engine's package. The caller declares the types, so type checks need no installation. */
+/** Imports an engine's package. The caller declares the types, so that type checks don't need the package. */
 export async function enginePackage<T>(engine: EngineName, name: string): Promise<T> {
   return (await import(pathToFileURL(engineFile(engine, name)).href)) as T;
 }
@@ -72,7 +72,7 @@ const alias = {
 
 export const exampleSource = (name: string) => readFileSync(`${ROOT}examples/durable/${name}`, 'utf8');
 
-/** Adds a store shared by all processes of an example, as the guide recommends. */
+/** Adds a store that all processes of an example share, as the guide recommends. */
 const withFileStore = (source: string) =>
   `import { fileStore } from 'gen-client/node';\n${source}`.replaceAll(
     'new GenClient()',
@@ -86,7 +86,7 @@ export function versionsOf(name: string, withStore = withFileStore): readonly [s
   if (!first.includes(params)) throw new Error(`${name} has no params for the second version to change`);
   const second = first
     .replace(params, "{ prompt: prompt.replace('run one', 'run one at night'), webhook_url")
-    // If the URL is an argument of the run.
+    // In examples that pass the URL as an argument of the run.
     .replace('webhook_url }', "webhook_url: webhook_url.replace('127.0.0.1', 'localhost') }");
   return [first, second];
 }
@@ -108,7 +108,7 @@ export async function bundleForNode(engine: EngineName, contents: string, name: 
   return outfile;
 }
 
-/** Leaves the example's imports external. This package's dependencies are bundled. */
+/** Bundles this package and its dependencies. The engine's packages stay external. */
 function resolvePackage({ path, importer }: { readonly path: string; readonly importer: string }) {
   const source = alias[path as keyof typeof alias];
   if (source !== undefined) return { path: source };

@@ -1,4 +1,4 @@
-// Tests for every engine: runs its example as a program that is killed and redeployed.
+// Tests that run with every engine. Its example is a program that is killed and redeployed.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -14,12 +14,12 @@ export interface RunningEngine {
   start(order: string, prompt: string): Promise<() => Promise<Record<string, unknown>>>;
   /** Kills the program, and starts its second version. */
   deploy(): Promise<void>;
-  /** If true, the engine stores a step's input first, so the second version repeats it unchanged. */
+  /** If true, the engine stores a step's input before running it, so a deploy doesn't change it. */
   readonly storesInputs?: true;
   close(): Promise<void>;
 }
 
-/** Tests an engine's runs. `more` adds tests. */
+/** Tests an engine. `more` adds tests. */
 export function testRuns(
   name: string,
   open: (service: SlowService) => Promise<RunningEngine>,
@@ -44,12 +44,12 @@ export function testRuns(
       return { result, endedAt: Date.now() };
     };
 
-    it('pays for one job if a deploy with a new URL and prompt kills its create, and the webhook is lost', async () => {
+    it('pays for one job if a deploy kills its create and changes its params, and the webhook is lost', async () => {
       service.sandbox.outcomes.next({ webhookCopies: 0 });
       const ended = await engine.start('order-1', 'run one');
       await service.created('run one');
       await engine.deploy();
-      // These run while the first one waits.
+      // They run while the first run waits.
       others = Promise.all([
         runToEnd('order-2', 'run two'),
         runToEnd('order-3', '[fail:generation_rejected] run three'),
@@ -58,14 +58,13 @@ export function testRuns(
       expect(await ended()).toMatchObject({ status: 'completed', tries: [{ idempotencyKey: 'order-1' }] });
       expect(service.bill('run one')).toEqual({ jobs: 1, charges: 1 });
       expect(service.bill('run one at night')).toEqual({ jobs: 0, charges: 0 });
-      // Verify that the second version retried the create.
       const [first, ...retries] = service.creates('order-1');
       expect(first).toMatchObject({ prompt: 'run one' });
       expect(retries.at(-1)?.prompt).toBe(engine.storesInputs ? 'run one' : 'run one at night');
       expect(retries.at(-1)?.webhook_url === first?.webhook_url).toBe(engine.storesInputs ?? false);
     }, 120_000);
 
-    it("polls its job when the webhook arrives, and fails permanently with its job's error", async () => {
+    it("polls its job when the webhook arrives, and fails with its job's error", async () => {
       const [quick, failed] = await others;
       expect(quick?.result).toMatchObject({ status: 'completed' });
       expect(service.bill('run two')).toEqual({ jobs: 1, charges: 1 });
@@ -79,7 +78,7 @@ export function testRuns(
   });
 }
 
-/** Runs a program that can be redeployed in a second version. */
+/** Runs a program with two versions. */
 export async function deployable(start: (version: 0 | 1) => Promise<ChildProcess>) {
   let program = await start(0);
   return {

@@ -19,8 +19,13 @@ beforeAll(ensureBuilt, 180_000);
 function typeErrors(project: string, engine: EngineName): Promise<string> {
   const isWorker = engine === 'cloudflare';
   const compilerOptions = {
-    ...{ strict: true, noEmit: true, skipLibCheck: true, verbatimModuleSyntax: true, noImplicitOverride: true },
-    ...{ target: 'es2022', module: 'nodenext', moduleResolution: 'nodenext', preserveSymlinks: false },
+    strict: true,
+    noEmit: true,
+    skipLibCheck: true,
+    verbatimModuleSyntax: true,
+    noImplicitOverride: true,
+    target: 'es2022',
+    module: 'nodenext',
     lib: isWorker ? ['esnext'] : ['esnext', 'dom', 'dom.iterable'],
     types: isWorker ? [] : ['node'],
     typeRoots: ['node_modules/@types', `${ROOT}node_modules/@types`],

@@ -15,36 +15,39 @@ function onSandbox(options: Parameters<typeof createSandbox>[0] = {}) {
   const { apiKey, baseUrl, fetch } = sandbox;
   const client = new GenClient({ apiKey, baseUrl, fetch, rateLimit: 'off', maxRetries: 0 });
   const activities = createActivities(client);
-  /** Creates an engine without faults. If `lost`, no webhook arrives. */
-  const engineWith = ({ lost = false, activities: own = activities } = {}) =>
-    adversarialEngine(own, {
+  /** Creates an engine without faults. If `webhooksLost`, no webhook ends a wait. */
+  const engineWith = ({ webhooksLost = false, activities: engineActivities = activities } = {}) =>
+    adversarialEngine(engineActivities, {
       chance: () => 1,
       crash: 0,
       twice: 0,
       wait: async (jobId, ms) => {
-        if (lost) await sandbox.advance(ms);
-        return lost ? false : webhooks(sandbox, { chance: () => 1, malice: 0 })(jobId, ms);
+        if (webhooksLost) await sandbox.advance(ms);
+        return webhooksLost ? false : webhooks(sandbox, { chance: () => 1, malice: 0 })(jobId, ms);
       },
     });
   /** Runs one call on an engine without faults. */
-  const run = (more: object = {}, engine: Parameters<typeof engineWith>[0] = {}) =>
-    engineWith(engine).run((port) => generate(port, { ...VIDEO, ...more }));
+  const run = (options: object = {}, engine: Parameters<typeof engineWith>[0] = {}) =>
+    engineWith(engine).run((port) => generate(port, { ...VIDEO, ...options }));
   return { sandbox, activities, engineWith, run };
 }
 
-/** Advances the service's clock. Returns true if the job's webhook arrived. */
+/**
+ * Returns a `wait` that advances the service's clock until the job's webhook arrives. `malice` is the probability of a lost, a
+ * repeated, or (a quarter as often) a false webhook.
+ */
 function webhooks(sandbox: Sandbox, { chance, malice }: { readonly chance: () => number; readonly malice: number }) {
-  let again = false;
+  let isRepeated = false;
   return async (jobId: string | null, ms: number): Promise<boolean> => {
     const isFinal = () => !['processing', 'queued', 'created'].includes(statusOf(sandbox, jobId));
-    if (again || chance() < malice / 4) {
-      again = false;
+    if (isRepeated || chance() < malice / 4) {
+      isRepeated = false;
       return true;
     }
     const isLost = chance() < malice;
     for (let passed = 0; passed < ms; passed += STEP_MS) {
       if (jobId !== null && !isLost && isFinal()) {
-        again = chance() < malice;
+        isRepeated = chance() < malice;
         return true;
       }
       await sandbox.advance(Math.min(STEP_MS, ms - passed));
@@ -82,12 +85,12 @@ function addFaults(sandbox: Sandbox, chance: () => number): void {
 }
 
 const RECOVER = { generation_timeout: 2, generation_failed: 1, generation_unavailable: { models: ['svc-video-mini'] } };
-/** `npm run campaign -- durable` runs a thousand. */
+/** `npm run campaign -- durable` tests a thousand runs. */
 const RUNS = process.env.CAMPAIGN === 'full' ? 1000 : 25;
 const SEED = 20_261_122;
 
 describe('a durable run', () => {
-  it(`pays for one job in each of ${RUNS} runs on an engine that crashes, loses results, and wakes runs for no reason`, async () => {
+  it(`pays for one job in each of ${RUNS} runs on an engine that crashes, loses results, and ends waits early`, async () => {
     const totals = { completed: 0, failed: 0, replays: 0 };
     for (let seed = SEED; seed < SEED + RUNS; seed++) {
       const chance = seeded(seed);
@@ -102,18 +105,18 @@ describe('a durable run', () => {
         wait: webhooks(sandbox, { chance, malice: chance() * 0.5 }),
       });
       const result = await engine.run((port) => generate(port, options));
-      const jobs = sandbox.jobs;
+      const { jobs } = sandbox;
       const why = `seed ${seed}: ${engine.steps().join(', ')}`;
-      const live = jobs.filter(({ status }) => !['completed', 'failed', 'canceled', 'blocked'].includes(status));
+      const unfinished = jobs.filter(({ status }) => !['completed', 'failed', 'canceled', 'blocked'].includes(status));
       const charges = sandbox.ledger().entries.filter(({ type }) => type === 'charge').length;
       if (result instanceof RunFailure) {
         totals.failed += 1;
         expect(charges, why).toBe(0);
-        expect(live.length, why).toBe(result.json.name === 'WaitTimeoutError' ? 1 : 0);
+        expect(unfinished.length, why).toBe(result.json.name === 'WaitTimeoutError' ? 1 : 0);
       } else {
         totals.completed += 1;
         expect(charges, why).toBe(1);
-        expect(live, why).toEqual([]);
+        expect(unfinished, why).toEqual([]);
         expect(statusOf(sandbox, result.id), why).toBe('completed');
         expect(result.tries, why).toMatchObject(jobs.map(({ id }) => ({ jobId: id })));
       }
@@ -125,8 +128,8 @@ describe('a durable run', () => {
     expect(totals.replays).toBeGreaterThan(RUNS);
   }, 300_000);
 
-  it('of half an hour needs at most 60 steps if every webhook is lost', async () => {
-    const engine = onSandbox({ jobDurationMs: 30 * MINUTE_MS - 1000 }).engineWith({ lost: true });
+  it('needs at most 60 steps for half an hour if every webhook is lost', async () => {
+    const engine = onSandbox({ jobDurationMs: 30 * MINUTE_MS - 1000 }).engineWith({ webhooksLost: true });
     const job = await engine.run((port) => generate(port, VIDEO));
     expect(job).toMatchObject({ status: 'completed', tries: [{ idempotencyKey: 'k', status: 'completed' }] });
     expect(engine.steps().length).toBeLessThanOrEqual(60);
@@ -140,12 +143,12 @@ describe('a durable run', () => {
     expect(sandbox.now() - endedAt).toBeLessThanOrEqual(STEP_MS);
   });
 
-  it('has these steps in every version with the prefix gen1', async () => {
+  it('has the same step names in every version', async () => {
     const { sandbox, engineWith } = onSandbox({ jobDurationMs: 15_000 });
     sandbox.outcomes.next({ status: 'failed', errorCode: 'reference_asset_pending', errorData: { retry_after: 30 } });
-    const engine = engineWith({ lost: true });
+    const engine = engineWith({ webhooksLost: true });
     await engine.run((port) => generate(port, { call: 'images', params: { prompt }, key: 'order-17' }));
-    // An upgrade replays earlier runs: change these names or their order only with a new prefix.
+    // An upgrade replays earlier runs. To change a name or the order, use a new prefix.
     expect(engine.steps()).toEqual([
       'gen1 create 1 order-17',
       'gen1 wait 1 order-17',
@@ -163,7 +166,7 @@ describe('a durable run', () => {
 
   it('can share a workflow with another run', async () => {
     const { sandbox, engineWith } = onSandbox({ jobDurationMs: 15_000 });
-    await engineWith({ lost: true }).run(async (port) => {
+    await engineWith({ webhooksLost: true }).run(async (port) => {
       await generate(port, { ...VIDEO, call: 'images', key: 'k-still' });
       return generate(port, { ...VIDEO, key: 'k-clip' });
     });
@@ -214,7 +217,7 @@ describe('a durable run', () => {
 
   it('fails at its timeout', async () => {
     const { sandbox, run } = onSandbox({ jobDurationMs: 60 * MINUTE_MS });
-    const failure = await run({ timeoutMs: MINUTE_MS }, { lost: true });
+    const failure = await run({ timeoutMs: MINUTE_MS }, { webhooksLost: true });
     expect(failure).toMatchObject({ json: { name: 'WaitTimeoutError', jobId: sandbox.jobs[0]?.id } });
     expect(sandbox.now() - Date.parse(String(sandbox.jobs[0]?.createdAt))).toBeLessThanOrEqual(MINUTE_MS + 1000);
   });
@@ -237,7 +240,7 @@ describe('a durable run', () => {
     });
   });
 
-  it('waits for rate limits and Retry-After in the engine, not in an activity', async () => {
+  it('waits for a Retry-After in the engine, not in an activity', async () => {
     const { sandbox, activities } = onSandbox();
     sandbox.faults.add({ match: { method: 'POST' }, status: 429, retryAfterS: 50, times: 1 });
     const waits: (number | null)[] = [];
@@ -308,7 +311,7 @@ describe('an activity', () => {
     await expect(activities.create('x')).rejects.toThrow('An activity needs call, params, key.');
   });
 
-  it('ends the run with an error if the engine changed its result', async () => {
+  it('fails the run if the engine changes its result', async () => {
     const engine: DurableEngine = {
       call: async () => null,
       wait: async () => false,

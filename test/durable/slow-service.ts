@@ -1,19 +1,19 @@
 import { createSandbox, type Sandbox } from 'gen-client/sandbox';
 
-/** A service whose first response is lost, for all engines' tests. */
+/** A service that loses its first response, for the tests of all engines. */
 export interface SlowService {
   readonly sandbox: Sandbox;
   readonly url: string;
   /** Returns the jobs and charges of the run with this prompt. */
   bill(prompt: string): { jobs: number; charges: number };
-  /** Returns the bodies of all creates that reached the service with a key. */
+  /** Returns the bodies of the creates that the service received with a key. */
   creates(key: string): { readonly prompt?: string; readonly webhook_url?: string }[];
-  /** Resolves when a create with the prompt has reached the service. */
+  /** Resolves when the service has received a create with the prompt. */
   created(prompt: string): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Starts the service. It drops its first response after a second, in time to kill a process. */
+/** Starts the service. It drops its first response after a second, so that a test can kill the process before. */
 export async function slowService(): Promise<SlowService> {
   const sandbox = createSandbox({ jobDurationMs: 6_000, limits: 'off' });
   sandbox.faults.add({ match: { method: 'POST' }, latencyMs: 1000, commitThenDrop: true, times: 1 });

@@ -1,4 +1,4 @@
-// A durable run's last step: copying its file.
+// The last step of a durable run: the copy of its file.
 import { createHash } from 'node:crypto';
 import { expect, it } from 'vitest';
 import type { ActivityOptions } from '../../src/adapters/durable/activities.js';
@@ -11,9 +11,9 @@ import { rejection } from '../transport/support.js';
 quickPauses();
 
 interface Faults {
-  /** How often the engine repeats each activity. */
+  /** How many times the engine repeats each activity. */
   readonly repeats: number;
-  /** Failures of the first downloads. */
+  /** Responses or failures of the first downloads. */
   readonly downloads: (() => Promise<Response>)[];
 }
 
@@ -24,8 +24,8 @@ function setup(options: ActivityOptions = {}, { repeats = 0, downloads = [] }: P
     maxRetries: 0,
     maxRetryAfterMs: 1_000,
     fetch: (url, init) => {
-      const failed = url.endsWith('/output') ? downloads.shift() : undefined;
-      return failed ? failed() : sandbox.fetch(new Request(url, init));
+      const download = url.endsWith('/output') ? downloads.shift() : undefined;
+      return download ? download() : sandbox.fetch(new Request(url, init));
     },
   });
   const activities = createActivities(client, options);
@@ -64,40 +64,37 @@ it('transfers nothing if the engine repeats the copy', async () => {
   expect([store.puts, sandbox.jobs.length]).toEqual([1, 1]);
 });
 
-it.each([503, 429])(
-  'retries a store that responds with %i temporarily, and ends if the store rejects the copy',
-  async (status) => {
-    const store = new MemoryStore();
-    const busy = () => Promise.reject(Object.assign(new Error('busy'), { status }));
-    const busyHeads = Array.from({ length: 8 }, () => busy);
-    const { run, calls } = setup({
-      destination: (job) => ({ ...store.at(job.id), head: async () => busyHeads.pop()?.() }),
-    });
-    expect((await run()).stored).toMatchObject({ existed: false });
-    expect(calls.filter((name) => name === 'store').length).toBeGreaterThan(1);
+it.each([503, 429])('retries a copy after status %i, and fails after status 403', async (status) => {
+  const store = new MemoryStore();
+  const busy = () => Promise.reject(Object.assign(new Error('busy'), { status }));
+  const busyHeads = Array.from({ length: 8 }, () => busy);
+  const { run, calls } = setup({
+    destination: (job) => ({ ...store.at(job.id), head: async () => busyHeads.pop()?.() }),
+  });
+  expect((await run()).stored).toMatchObject({ existed: false });
+  expect(calls.filter((name) => name === 'store').length).toBeGreaterThan(1);
 
-    const rejecting = setup({
-      destination: () => ({ put: () => Promise.reject(Object.assign(new Error('no'), { status: 403 })) }),
-    });
-    expect(await rejection(rejecting.run())).toMatchObject({ name: 'StorageError' });
-    expect(rejecting.calls.filter((name) => name === 'store')).toHaveLength(1);
-    expect(rejecting.sandbox.jobs).toHaveLength(1);
-  },
-);
+  const rejecting = setup({
+    destination: () => ({ put: () => Promise.reject(Object.assign(new Error('no'), { status: 403 })) }),
+  });
+  expect(await rejection(rejecting.run())).toMatchObject({ name: 'StorageError' });
+  expect(rejecting.calls.filter((name) => name === 'store')).toHaveLength(1);
+  expect(rejecting.sandbox.jobs).toHaveLength(1);
+});
 
-const refused = () => Object.assign(new Error('refused'), { code: 'ECONNREFUSED', syscall: 'connect' });
-const page = async () =>
+const connectionRefused = () => Object.assign(new Error('refused'), { code: 'ECONNREFUSED', syscall: 'connect' });
+const signInPage = async () =>
   new Response('<!doctype html><title>Sign in</title>', { headers: { 'content-type': 'text/html' } });
 
 it.each<[source: string, download: () => Promise<Response>]>([
-  ['Node: refused', () => Promise.reject(new TypeError('fetch failed', { cause: refused() }))],
+  ['a refused connection', () => Promise.reject(new TypeError('fetch failed', { cause: connectionRefused() }))],
   [
     'status 429 with a long Retry-After',
     async () => new Response('{}', { status: 429, headers: { 'retry-after': '60' } }),
   ],
   ['status 500', async () => new Response('{}', { status: 500 })],
-  ['F2: a sign-in page with status 200', page],
-])('copies the file after downloads fail with %s', async (_, download) => {
+  ['a sign-in page with status 200', signInPage],
+])('copies the file after three downloads fail with %s', async (_, download) => {
   const store = new MemoryStore();
   const downloads = Array.from({ length: 3 }, () => download);
   const { run, calls } = setup({ destination: (job) => store.at(job.id) }, { downloads });

@@ -90,6 +90,6 @@ const SCENARIO_STEPS = 9;
 /** Throws if a step failed, or if not every step ran. */
 export function assertSteps(steps: readonly Step[], total = SCENARIO_STEPS): void {
   const failures = steps.flatMap(({ name, error }) => (error === undefined ? [] : [`${name}: ${error}`]));
-  assert.deepEqual(failures, []);
+  assert.equal(failures.join('\n'), '');
   assert.equal(steps.length, total, 'every step runs');
 }

@@ -1,4 +1,4 @@
-// The provider in @ai-sdk/workflow, whose steps receive serialized models.
+// The provider in @ai-sdk/workflow, which serializes models between steps.
 import { execFile } from 'node:child_process';
 import { copyFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -16,7 +16,7 @@ export default { plugins: [workflow()], test: { include: ['run-*.ts'], testTimeo
 describe.skipIf(reason !== undefined)("the AI SDK's workflows", () => {
   beforeAll(ensureBuilt, 180_000);
 
-  it("accept this package's models in steps, and pay for one job", async () => {
+  it('pass models to steps, and create one video', async () => {
     const sandbox = createSandbox({ jobDurationMs: 1500, limits: 'off' });
     const service = await sandbox.listen({ port: 0 });
     const project = makeProject('ai-sdk');

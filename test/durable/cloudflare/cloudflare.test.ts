@@ -55,19 +55,19 @@ else
         workflowsPersist: join(folder, 'workflows'),
       });
     let worker = await start(0);
-    const started: string[] = [];
+    const orders: string[] = [];
     const instance = async (id: string) => (await worker.getBindings<Bindings>()).VIDEOS.get(id);
     return {
       async deploy() {
         for (const pid of childrenOf(process.pid, 'workerd')) process.kill(pid, 'SIGKILL');
         await worker.dispose().catch(() => {});
         worker = await start(1);
-        // Locally, an instance continues only when it receives an event. On Cloudflare, its alarm resumes it.
-        for (const id of started) await (await instance(id)).sendEvent({ type: 'touch' });
+        // Locally, an instance continues only for an event. On Cloudflare, its alarm resumes it.
+        for (const id of orders) await (await instance(id)).sendEvent({ type: 'touch' });
       },
       async start(order, prompt) {
         await worker.dispatchFetch(`http://worker/?order=${order}`, { method: 'POST', body: prompt });
-        started.push(order);
+        orders.push(order);
         return () =>
           until(async () => {
             const { status, output, error } = await (await instance(order)).status();
@@ -82,8 +82,8 @@ else
   });
 
 function childrenOf(pid: number, name: string): number[] {
-  const listed = execFileSync('ps', ['-o', 'pid=,comm=', '--ppid', String(pid)], { encoding: 'utf8' });
-  return listed.split('\n').flatMap((line) => {
+  const processes = execFileSync('ps', ['-o', 'pid=,comm=', '--ppid', String(pid)], { encoding: 'utf8' });
+  return processes.split('\n').flatMap((line) => {
     const [id, command] = line.trim().split(/\s+/);
     return command === name ? [Number(id)] : [];
   });

@@ -5,7 +5,7 @@ import { enginePackage, whyNoEngine } from '../engine-packages.js';
 import { originOf, startExample, testRuns } from '../engine-runs.js';
 import { type Postgres, postgresPrograms, startPostgres } from './postgres.js';
 
-/** The part of DBOS that observes and forks runs. */
+/** The part of DBOS that forks runs and returns their results. */
 interface DbosPackage {
   readonly DBOSClient: { create(options: { readonly systemDatabaseUrl: string }): Promise<DbosClient> };
 }

@@ -27,7 +27,7 @@ export interface Postgres {
   close(): Promise<void>;
 }
 
-/** Starts Postgres. It rejects root, so root uses the package's own user. */
+/** Starts Postgres. It rejects root, so root runs it as the user `postgres`. */
 export async function startPostgres(programs: string): Promise<Postgres> {
   const port = await freePort();
   const folder = mkdtempSync(join(tmpdir(), 'gen-client-postgres-'));

@@ -1,5 +1,5 @@
-// A stand-in for Inngest's server: it calls a function's handler repeatedly with the step results so far, handles sleeps
-// and events, and retries crashed calls.
+// A stand-in for Inngest's server. It calls a function's handler with the results of its steps until it ends, performs sleeps and
+// event waits, and retries after a crash.
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { pause } from '../slow-service.js';
@@ -57,7 +57,7 @@ export async function startExecutor() {
         resolve(event);
       };
       const listener = (event: SentEvent) => {
-        if (event.name === name && isMet(opts?.if ?? '', event)) settle(event);
+        if (event.name === name && matches(opts?.if ?? '', event)) settle(event);
       };
       const timer = setTimeout(() => settle(null), milliseconds(opts?.timeout ?? ''));
       listeners.add(listener);
@@ -74,7 +74,7 @@ export async function startExecutor() {
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     close: () => server.close(),
-    /** Runs a handler's function to its end. */
+    /** Runs a handler's function until it ends. */
     async run(handler: string, data: object): Promise<Outcome> {
       const event = { id: crypto.randomUUID(), name: 'videos/requested', data, ts: Date.now() };
       const steps: Record<string, unknown> = {};
@@ -87,7 +87,7 @@ export async function startExecutor() {
         const url = `${handler}?fnId=videos-video&stepId=step`;
         const response = await fetch(url, { method: 'POST', headers, body }).catch(() => undefined);
         if (response === undefined) {
-          // The process has crashed, so retry its step.
+          // The process crashed. Retry the step.
           await pause(500);
           continue;
         }
@@ -105,7 +105,7 @@ export async function startExecutor() {
 }
 
 /** Evaluates the only condition that the adapter uses. */
-function isMet(condition: string, { data }: SentEvent): boolean {
+function matches(condition: string, { data }: SentEvent): boolean {
   const id = /^async\.data\.data\.job\.id == ("[^"]*")$/.exec(condition)?.[1];
   const event = data as { data?: { job?: { id?: string } } };
   return id !== undefined && event.data?.job?.id === JSON.parse(id);

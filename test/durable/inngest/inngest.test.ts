@@ -1,4 +1,4 @@
-// The example in Inngest's real handler, driven by a stand-in for Inngest's server.
+// The example in Inngest's real handler, with a stand-in for Inngest's server.
 import { expect, it } from 'vitest';
 import { freePort } from '../../support/free-port.js';
 import { whyNoEngine } from '../engine-packages.js';

@@ -1,5 +1,5 @@
-// Builds a project as Vercel's integrations do: the workflow's and the steps' bundles, and the routes in client form.
-// Run in the project's folder, with the packages of this one.
+// Builds the project in the current folder, as Vercel's integrations do: the bundles of the workflow and its steps, and the routes
+// in client form. Uses the packages of this folder.
 import { readFile } from 'node:fs/promises';
 import { workflowTransformPlugin } from '@workflow/rollup';
 import { buildWorkflowTests } from '@workflow/vitest';

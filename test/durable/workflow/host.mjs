@@ -1,4 +1,4 @@
-// Runs a built project on the local world of Vercel Workflow, and resumes the runs of a host that was killed.
+// Serves a built project on Vercel Workflow's local world, and resumes the runs of a killed host.
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -25,10 +25,10 @@ createServer(async (request, response) => {
       return;
     }
     const route = url.pathname === '/hook' ? receiveWebhook : startVideo;
-    const routed = await route(
+    const routeResponse = await route(
       new Request(url, { method: 'POST', headers: request.headers, body: Buffer.concat(chunks) }),
     );
-    response.writeHead(routed.status).end(await routed.text());
+    response.writeHead(routeResponse.status).end(await routeResponse.text());
   } catch (error) {
     response.writeHead(400).end(JSON.stringify({ message: String(error?.cause ?? error) }));
   }

@@ -1,4 +1,4 @@
-// The example, compiled by Vercel's builder and run on its local world.
+// The example, built by Vercel's builder, on its local world.
 import { type ChildProcess, execFile, fork } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -35,7 +35,7 @@ else
         const child = fork(`${folder('workflow')}host.mjs`, [], { cwd: projects[version], env, stdio });
         return new Promise<ChildProcess>((resolve, reject) => {
           child.once('message', () => resolve(child));
-          child.once('exit', (code) => reject(new Error(`the host ended with ${code}`)));
+          child.once('exit', (code) => reject(new Error(`the host exited with ${code}`)));
         });
       });
       return {
@@ -52,7 +52,7 @@ else
       };
     },
     ({ service, engine }) => {
-      it('creates one job if it starts twice with one key, and the second run polls without a hook', async () => {
+      it('creates one job if two runs have the same key, and the second one polls without a hook', async () => {
         const runs = [await engine().start('order-4', 'run four'), await engine().start('order-4', 'run four')];
         const [first, second] = await Promise.all(runs.map((ended) => ended()));
         expect(first).toMatchObject({ status: 'completed' });

@@ -1,4 +1,4 @@
-// Like the workflow with which @ai-sdk/workflow tests providers, with this package's models.
+// Workflows like those that @ai-sdk/workflow tests providers with.
 import { experimental_generateVideo } from '@ai-sdk/workflow/video';
 import { gen } from 'gen-client/ai-sdk';
 

@@ -5,7 +5,7 @@ import { resumeWebhook, start } from 'workflow/api';
 import { describeModels, generateVideo } from './model-workflows.js';
 
 const { PORT } = process.env;
-/** Serves the route of a deployment: /.well-known/workflow/v1/webhook/. */
+/** Serves /.well-known/workflow/v1/webhook/, as a deployment does. */
 const server = createServer(async (request, response) => {
   const chunks: Uint8Array[] = [];
   for await (const chunk of request) chunks.push(chunk);
