@@ -8,14 +8,14 @@ import { pure, withoutDocComments } from './scripts/pure.js';
 
 type Plugin = NonNullable<Options['esbuildPlugins']>[number];
 
-/** What `package.json` exports, by the file it is built into. */
-const DOORS = Object.fromEntries(ENTRY_POINTS.map((name) => [name, sourceOf(name)]));
-const { sandbox = '', ...WITHOUT_SANDBOX } = DOORS;
+/** Sources of the entry points, by the name of their built file. */
+const ENTRIES = Object.fromEntries(ENTRY_POINTS.map((name) => [name, sourceOf(name)]));
+const { sandbox = '', ...WITHOUT_SANDBOX } = ENTRIES;
 writeCore();
 
 /**
- * Workers and browsers load the sandbox too, so no `import 'node:http'` may stand in its files: what its packages need of
- * Node is taken from the runtime when it is used.
+ * Loads Node's modules when they are first used. Workers and browsers also load the sandbox, where an import of `node:http`
+ * would fail.
  */
 const builtInsOnDemand: Plugin = {
   name: 'built-ins-on-demand',
@@ -31,7 +31,7 @@ const builtInsOnDemand: Plugin = {
   },
 };
 
-/** Jest's jsdom has no TextEncoder and no TextDecoder: what a bundled package makes of them is made when it is used. */
+/** Creates encoders and decoders when bundled packages first use them, because Jest's jsdom has none. */
 const textOnDemand: Plugin = {
   name: 'text-on-demand',
   setup(build) {
@@ -43,9 +43,9 @@ const textOnDemand: Plugin = {
   },
 };
 
-/** Tells scripts/finish-build.ts which packages are bundled. */
-const noteInputs = (name: string): Plugin => ({
-  name: 'note-inputs',
+/** Lists the bundled files for scripts/finish-build.ts. */
+const listInputs = (name: string): Plugin => ({
+  name: 'list-inputs',
   setup(build) {
     build.initialOptions.metafile = true;
     build.onEnd(({ metafile }) => {
@@ -56,8 +56,8 @@ const noteInputs = (name: string): Plugin => ({
 });
 
 /**
- * Only the checks that the package uses are loaded of zod: as files of its own it takes 90 of them, which is most of the time
- * of an import. `gen-client/schemas` gives schemas of the installed zod.
+ * Bundles the parts of zod that the package uses, because loading its 90 files would take most of an import's time. Only
+ * `gen-client/schemas` imports the installed zod.
  */
 const BUNDLED = [/^zod\/(mini|v4\/core)$/];
 
@@ -65,42 +65,45 @@ const shared: Options = {
   target: 'es2022',
   platform: 'node',
   noExternal: BUNDLED,
-  // The runtime's own.
+  // Provided by the runtime.
   external: ['cloudflare:workers'],
   splitting: true,
   clean: false,
-  // Workers, Deno and Bun know `node:fs` and not `fs`.
+  // Workers, Deno, and Bun support `node:fs`, but not `fs`.
   removeNodeProtocol: false,
   esbuildOptions(options) {
-    // The build of fflate that asks nothing of Node.
+    // This build of fflate doesn't need Node.
     options.alias = { fflate: 'fflate/browser' };
-    // A stack names files and lines without it, and it is three quarters of a map.
+    // Stack traces don't need the content, which is three quarters of a map.
     options.sourcesContent = false;
   },
 };
 
-function part(name: string, format: 'esm' | 'cjs', options: Options): Options {
-  const plugins = [builtInsOnDemand, textOnDemand, pure, fromCore(format === 'esm' ? 'js' : 'cjs'), noteInputs(name)];
+function bundle(name: string, format: 'esm' | 'cjs', options: Options): Options {
+  const plugins = [builtInsOnDemand, textOnDemand, pure, fromCore(format === 'esm' ? 'js' : 'cjs'), listInputs(name)];
   return { ...shared, name, format, esbuildPlugins: plugins, ...options };
 }
 
-/** Declarations in the CommonJS form; scripts/finish-build.ts lets the ESM form point to them. */
+/** CommonJS declarations. scripts/finish-build.ts adds ES module declarations that re-export them. */
 const types: Options = {
   name: 'types',
   format: 'cjs',
-  entry: { ...DOORS, shared: 'scripts/shared-types.ts' },
+  entry: { ...ENTRIES, shared: 'scripts/shared-types.ts' },
   clean: false,
   dts: { only: true },
 };
 
 export default defineConfig(({ dts = true }) => [
-  part('esm', 'esm', { entry: { ...WITHOUT_SANDBOX, ...CORE }, sourcemap: true }),
-  // Nobody debugs through the sandbox, and its maps would be as large as those of all the rest.
-  part('sandbox', 'esm', { entry: { sandbox } }),
-  // The bin runs as a module only, and prints no stack.
-  part('cli', 'esm', { entry: { cli: 'src/cli/index.ts' }, minify: true }),
-  // These packages are ESM only, and `require` of ESM came with Node 22.12. tsup makes CommonJS of the split modules in a second
-  // step, whose maps would lead to the first step's output.
-  part('cjs', 'cjs', { entry: { ...DOORS, ...CORE }, noExternal: [...BUNDLED, 'ky', 'p-retry', 'is-network-error'] }),
+  bundle('esm', 'esm', { entry: { ...WITHOUT_SANDBOX, ...CORE }, sourcemap: true }),
+  // No maps, because the sandbox's would be as large as all others together.
+  bundle('sandbox', 'esm', { entry: { sandbox } }),
+  // An ES module without maps, because the CLI prints no stack traces.
+  bundle('cli', 'esm', { entry: { cli: 'src/cli/index.ts' }, minify: true }),
+  // Bundles packages that are ESM only, because older runtimes can't require them. No maps, because tsup converts the output of
+  // a first build, and they would refer to it.
+  bundle('cjs', 'cjs', {
+    entry: { ...ENTRIES, ...CORE },
+    noExternal: [...BUNDLED, 'ky', 'p-retry', 'is-network-error'],
+  }),
   ...(dts ? [types] : []),
 ]);

@@ -6,16 +6,16 @@ import { SlowFirst } from './test/support/order.js';
 import { PATIENCE_MS } from './test/support/patience.js';
 import { SkipReporter } from './test/support/skip-reporter.js';
 
-const heavy = (path: string) => fileURLToPath(new URL(`./test/storage/node_modules/${path}`, import.meta.url));
-const app = (path: string) => fileURLToPath(new URL(`./test/apps/node_modules/${path}`, import.meta.url));
+const storagePackage = (path: string) => fileURLToPath(new URL(`./test/storage/node_modules/${path}`, import.meta.url));
+const appPackage = (path: string) => fileURLToPath(new URL(`./test/apps/node_modules/${path}`, import.meta.url));
 const source = (path: string) => fileURLToPath(new URL(`./src/${path}`, import.meta.url));
 
-/** tRPC, MCP, and model providers are installed in `test/apps` only. In CI they must be there. */
+/** tRPC, MCP, and model providers are installed in `test/apps` only. CI requires them. */
 const hasApps = process.env.CI !== undefined || existsSync(new URL('./test/apps/node_modules/', import.meta.url));
 const skipped = hasApps ? [] : ['jsdom', 'rpc', 'tool-bodies'].map((name) => `test/apps/${name}.test.ts`);
 if (!hasApps) console.warn(`skipped: ${skipped.join(', ')} (npm ci --prefix test/apps)`);
 
-/** The oldest BullMQ of the peer range, which has a folder of its own. In CI it must be there. */
+/** The oldest supported BullMQ, installed in its own folder. CI requires it. */
 const oldestBull = fileURLToPath(
   new URL('./test/bullmq/oldest/node_modules/bullmq/dist/esm/index.js', import.meta.url),
 );
@@ -26,14 +26,14 @@ const onOldestBull = {
 };
 
 /**
- * They measure the memory of their process, change its folder, reload modules, or need that no other create is in flight, so each
- * has a process of its own. All others share one per worker, because loading the sources again costs more than a second of a core.
+ * Tests with their own process: they measure memory, change the working directory, reload modules, or require that no other
+ * create is in flight. The others share one process per worker, because loading the sources takes more than a second.
  */
 const alone = ['test/{documented-code,apps/ai-tools,events/job-events,events/memory}.test.ts'];
 const realAlone = ['test/{cloudflare/gen-account,readme/stores-and-engines,store/finished-job}.test.ts'];
 const exclude = ['test/runtimes/**', '**/node_modules/**', ...skipped];
 
-/** They need the built package, a server, a browser, or an engine, or are part of `npm run check`: `npm run test:real`. */
+/** Tests that need the built package, a server, a browser, or an engine, and tests of the types: `npm run test:real`. */
 const real = [
   'test/{bullmq,cloudflare,redis,site}/*.test.ts',
   'test/durable/{*/*,example-types}.test.ts',
@@ -54,16 +54,16 @@ function project(name: string, include: readonly string[], others: readonly stri
 
 export default defineConfig({
   resolve: {
-    // Examples and README blocks say `gen-client`, as users do; in tests that is the source.
+    // Examples and documented code import `gen-client`, which is the source in tests.
     alias: [
       { find: /^gen-client$/, replacement: source('index.ts') },
       { find: /^gen-client\/(sandbox|webhooks)$/, replacement: source('$1/index.ts') },
       { find: /^gen-client\/([a-z-]+)$/, replacement: source('adapters/$1/index.ts') },
-      // What the recipes import is installed for their tests only.
-      { find: '@vercel/blob', replacement: heavy('@vercel/blob/dist/index.js') },
-      { find: '@supabase/storage-js', replacement: heavy('@supabase/storage-js/dist/index.mjs') },
-      { find: /^@trpc\/server$/, replacement: app('@trpc/server/dist/index.mjs') },
-      { find: /^@modelcontextprotocol\/sdk\/(.+)$/, replacement: app('@modelcontextprotocol/sdk/dist/esm/$1') },
+      // Packages of the recipes, which are installed in test folders.
+      { find: '@vercel/blob', replacement: storagePackage('@vercel/blob/dist/index.js') },
+      { find: '@supabase/storage-js', replacement: storagePackage('@supabase/storage-js/dist/index.mjs') },
+      { find: /^@trpc\/server$/, replacement: appPackage('@trpc/server/dist/index.mjs') },
+      { find: /^@modelcontextprotocol\/sdk\/(.+)$/, replacement: appPackage('@modelcontextprotocol/sdk/dist/esm/$1') },
     ],
   },
   test: {
@@ -76,11 +76,11 @@ export default defineConfig({
     ],
     sequence: { sequencer: SlowFirst },
     reporters: ['default', new SkipReporter(), new ClaimReporter()],
-    // Many tests wait for a process, a server or an engine: more of them than cores are run side by side.
+    // More workers than cores, because many tests wait for a process, a server, or an engine.
     maxWorkers: 4,
     setupFiles: ['test/support/watchdog.ts'],
     expect: { poll: { timeout: PATIENCE_MS } },
-    // Ten times what the slowest of them takes, so that they pass on a machine ten times as slow.
+    // Ten times the slowest test's duration, so that tests pass on slow machines.
     testTimeout: 120_000,
     hookTimeout: 300_000,
   },

@@ -15,12 +15,12 @@ import { settingsToRun } from './support/type-check.js';
 const NEED_PEERS = ['./ai-sdk', './bullmq', './otel', './react'];
 /** Needs a Workers module, so test/cloudflare imports it. */
 const NEEDS_WORKERS = './cloudflare';
-const doors = Object.keys(manifest().exports).filter((door) => door !== './package.json');
-const plain = doors.filter((door) => !NEED_PEERS.includes(door) && door !== NEEDS_WORKERS);
-const peered = doors.filter((door) => NEED_PEERS.includes(door));
+const entries = Object.keys(manifest().exports).filter((entry) => entry !== './package.json');
+const plain = entries.filter((entry) => !NEED_PEERS.includes(entry) && entry !== NEEDS_WORKERS);
+const peered = entries.filter((entry) => NEED_PEERS.includes(entry));
 const execute = promisify(execFile);
 const path = `${join(ROOT, 'node_modules/.bin')}:${process.env.PATH}`;
-const name = (door: string) => `gen-client${door.slice(1)}`;
+const name = (entry: string) => `gen-client${entry.slice(1)}`;
 
 let consumer: Consumer;
 beforeAll(async () => {
@@ -29,20 +29,20 @@ beforeAll(async () => {
 afterAll(() => consumer?.remove());
 
 test('installing adds only three packages and their dependencies', () => {
-  const installed = readdirSync(join(consumer.folder, 'node_modules')).filter((entry) => !entry.startsWith('.'));
+  const installed = readdirSync(join(consumer.folder, 'node_modules')).filter((name) => !name.startsWith('.'));
   expect(installed.sort()).toEqual(['gen-client', 'is-network-error', 'ky', 'p-retry', 'zod']);
 });
 
 /** Returns each entry point's names with `import` and with `require`, all loaded in one process of the project. */
-async function namesOf(doors: readonly string[]): Promise<[door: string, esm: string[], cjs: string[]][]> {
+async function namesOf(entries: readonly string[]): Promise<[entry: string, esm: string[], cjs: string[]][]> {
   const printed = await consumer.run(
     'open.mjs',
     `import { createRequire } from 'node:module';
      const names = [];
-     for (const door of ${JSON.stringify(doors.map(name))}) {
-       const esm = await import(door);
-       const cjs = createRequire(import.meta.url)(door);
-       names.push([door, Object.keys(esm).sort(), Object.keys(cjs).sort()]);
+     for (const entry of ${JSON.stringify(entries.map(name))}) {
+       const esm = await import(entry);
+       const cjs = createRequire(import.meta.url)(entry);
+       names.push([entry, Object.keys(esm).sort(), Object.keys(cjs).sort()]);
      }
      console.log(JSON.stringify(names));`,
   );
@@ -50,9 +50,9 @@ async function namesOf(doors: readonly string[]): Promise<[door: string, esm: st
 }
 
 test('each entry point can be imported and required, with the same names', async () => {
-  for (const [door, esm, cjs] of await namesOf(plain)) {
-    expect(esm.length, door).toBeGreaterThan(0);
-    expect(cjs, door).toEqual(esm);
+  for (const [entry, esm, cjs] of await namesOf(plain)) {
+    expect(esm.length, entry).toBeGreaterThan(0);
+    expect(cjs, entry).toEqual(esm);
   }
 });
 
@@ -86,10 +86,10 @@ test("two copies enforce an account's rate limits together", async () => {
      const options = { apiKey: 'key', baseUrl: 'http://127.0.0.1:9', fetch: async () => Response.json(body), rateLimit: 'throw' };
      const [one, other] = [new esm.GenClient(options), new cjs.GenClient(options)];
      for (let at = 0; at < ${DOCUMENTED_LIMITS['videos.create'].limit}; at += 1) await (at % 2 ? one : other).videos.create({ prompt: 'a fox' });
-     const refused = await other.videos.create({ prompt: 'a fox' }).catch((error) => error);
+     const rejected = await other.videos.create({ prompt: 'a fox' }).catch((error) => error);
      const stranger = new cjs.GenClient({ ...options, apiKey: 'another' });
      await stranger.videos.create({ prompt: 'a fox' });
-     console.log(refused.name, esm.RateLimitError.isInstance(refused), refused.retryAfterMs > 0);`,
+     console.log(rejected.name, esm.RateLimitError.isInstance(rejected), rejected.retryAfterMs > 0);`,
   );
   expect(printed).toBe('RateLimitError true true');
 });
@@ -176,9 +176,9 @@ describe('the entry points that need a peer dependency', () => {
   }, 240_000);
 
   test('can be imported and required, with the same names', async () => {
-    for (const [door, esm, cjs] of await namesOf(peered)) {
-      expect(esm.length, door).toBeGreaterThan(0);
-      expect(cjs, door).toEqual(esm);
+    for (const [entry, esm, cjs] of await namesOf(peered)) {
+      expect(esm.length, entry).toBeGreaterThan(0);
+      expect(cjs, entry).toEqual(esm);
     }
   });
 
@@ -189,7 +189,9 @@ describe('the entry points that need a peer dependency', () => {
       ['a module for a bundler', 'peered.ts', { module: 'esnext', moduleResolution: 'bundler' }],
     ]),
   )('their types compile for %s', async (_name, file, options) => {
-    const code = peered.map((door, at) => `import * as door${at} from '${name(door)}';\nvoid door${at};`).join('\n');
+    const code = peered
+      .map((entry, at) => `import * as entry${at} from '${name(entry)}';\nvoid entry${at};`)
+      .join('\n');
     const { output } = await consumer.check(file, code, {
       ...options,
       types: ['node'],

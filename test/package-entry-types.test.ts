@@ -41,13 +41,13 @@ beforeAll(async () => {
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 function link(target: string, name: string): void {
-  const place = join(folder, 'node_modules', name);
-  mkdirSync(dirname(place), { recursive: true });
-  if (!existsSync(place)) symlinkSync(target, place, 'junction');
+  const path = join(folder, 'node_modules', name);
+  mkdirSync(dirname(path), { recursive: true });
+  if (!existsSync(path)) symlinkSync(target, path, 'junction');
 }
 
 /** Returns the compiler's errors in a program and in gen-client's declarations, ignoring other packages. */
-async function complaints(
+async function compilerErrors(
   file: string,
   program: string,
   options: Readonly<Record<string, unknown>>,
@@ -79,12 +79,12 @@ describe('without the types of Node', () => {
     { timeout: 120_000 },
     async (_name, file, module) => {
       expect(others.length).toBeGreaterThan(10);
-      expect(await complaints(file, importing(others), { module, lib: DOM, types: [] })).toEqual([]);
+      expect(await compilerErrors(file, importing(others), { module, lib: DOM, types: [] })).toEqual([]);
     },
   );
 
   test('gen-client/node requires them', { timeout: 120_000 }, async () => {
-    const found = await complaints('node.mts', importing(['gen-client/node']), {
+    const found = await compilerErrors('node.mts', importing(['gen-client/node']), {
       module: 'nodenext',
       lib: DOM,
       types: [],
@@ -106,12 +106,12 @@ import { createWebhookHandler, signWebhook } from 'gen-client/webhooks';
 export const client = new GenClient();
 export const { characters, images, jobs, models, uploads, videoEdits, videos, voices } = client;
 export const created = () => client.videos.create({ prompt: 'a fox' });
-export const answered = async () => client.videos.create({ prompt: 'a fox' }).withResponse();
-export const made = async () => client.videos.createAndWait({ prompt: 'a fox' });
-export const read = async () => [await client.jobs.get('job_1'), await client.jobs.output('job_1')];
+export const withResponse = async () => client.videos.create({ prompt: 'a fox' }).withResponse();
+export const completed = async () => client.videos.createAndWait({ prompt: 'a fox' });
+export const polled = async () => [await client.jobs.get('job_1'), await client.jobs.output('job_1')];
 export const listed = async () => [await models.list(), await voices.list(), await characters.list()] as const;
 export const uploaded = async () => uploads.upload(new Blob());
-export const opened = async (params: Parameters<typeof uploads.create>[0]) => uploads.create(params);
+export const prepared = async (params: Parameters<typeof uploads.create>[0]) => uploads.create(params);
 export const watched = () => client.watchJob('job_1');
 export const limits = () => client.limits();
 export const capabilities = modelCapabilities('svc-video-fast');
@@ -119,10 +119,10 @@ export const budget = createBudget({ maxTokens: 1 });
 export const spent = async () => budget.usage();
 export const store = memoryStore();
 export const verified = async (request: Request) => verifyWebhook(request, { secret: 'a secret' });
-export const answer = toHttp(new Error());
+export const httpError = toHttp(new Error());
 export const handler = createWebhookHandler({ secret: 'a secret', on: { 'job.completed': ({ data }) => data.job.id } });
 export const signed = async (event: Parameters<typeof signWebhook>[0]) => signWebhook(event, { secret: 'a secret' });
-export const [kept, file, nodeHandler] = [fileStore('gen.store'), fromPath('fox.png'), toNodeHandler(handler)];
+export const [database, file, nodeHandler] = [fileStore('gen.store'), fromPath('fox.png'), toNodeHandler(handler)];
 export const saved = async () => saveOutput(client, 'job_1', 'fox.mp4');
 export const copied = async (to: ReturnType<typeof s3>) => copyOutput(client, 'job_1', to);
 export const inBucket = (bucket: Parameters<typeof r2>[0]) => r2(bucket, 'fox.mp4');
@@ -143,7 +143,7 @@ export const useFox = (run: Parameters<typeof useRun>[0]) => useRun(run);
 
 test("an app that emits declarations can export calls' results", { timeout: 120_000 }, async () => {
   const options = { module: 'nodenext', lib: DOM, types: ['node'], declaration: true };
-  expect(await complaints('inferred.mts', INFERRED, options)).toEqual([]);
+  expect(await compilerErrors('inferred.mts', INFERRED, options)).toEqual([]);
 });
 
 /**
@@ -172,7 +172,7 @@ test.runIf(process.env.CI)("Bun's types are installed", () => {
   expect(existsSync(BUN_TYPES)).toBe(true);
 });
 
-/** A Bun app's values: Bun's `fetch`, which has additional members, and Bun's files and routes. */
+/** Values of a Bun app: its `fetch`, which has additional members, files, and routes. */
 const ON_BUN = `
 import { GenClient } from 'gen-client';
 import { createSandbox } from 'gen-client/sandbox';
@@ -214,7 +214,7 @@ describe.skipIf(!existsSync(BUN_TYPES))('under Bun', () => {
     { timeout: 120_000 },
     async (_, options) => {
       const program = `${importing(ENTRIES)}\n${ON_BUN}`;
-      expect(await complaints('bun.ts', program, { ...options, types: ['bun'] })).toEqual([]);
+      expect(await compilerErrors('bun.ts', program, { ...options, types: ['bun'] })).toEqual([]);
     },
   );
 });
