@@ -10,13 +10,13 @@ const imports = sources.flatMap(importsOf);
 const nodes = sources.flatMap(({ path, ast }) => nodesOf(ast).map((node) => ({ path, node })));
 
 /** Lowest first: a file may import from its own unit and from earlier ones. Type imports count. */
-const FLOORS = [
+const LAYERS = [
   ...['runtime', 'catalog', 'schemas', 'errors', 'rules', 'store', 'uploading', 'webhooks', 'transport'],
   ...['downloading', 'waiting', 'client', 'ledger', 'adapters', 'index', 'cli'],
 ];
 /** The sandbox is a separate stack, the other side of the wire. It shares only the contract. */
-const SANDBOX_FLOORS = ['media', 'world', 'service', 'http', 'control', ''].map((name) => `sandbox/${name}`);
-const SEEN_BY_SANDBOX =
+const SANDBOX_LAYERS = ['media', 'world', 'service', 'http', 'control', ''].map((name) => `sandbox/${name}`);
+const SHARED_WITH_SANDBOX =
   /^src\/(store\/port\.ts$|schemas\/|errors\/|rules\/|runtime\/|catalog\.ts$|(webhooks\/signature|uploading\/image-size)\.ts$)/;
 const CLIENT = 'src/client/client.ts';
 const SANDBOX_ENTRY = 'src/sandbox/index.ts';
@@ -36,11 +36,11 @@ function isAllowed(from: string, to: string): boolean {
     return one === another || BETWEEN_ADAPTERS.includes(`${one} -> ${another}`);
   }
   if (unit === other) return true;
-  const [floor, below] = [SANDBOX_FLOORS.indexOf(unit), SANDBOX_FLOORS.indexOf(other)];
+  const [floor, below] = [SANDBOX_LAYERS.indexOf(unit), SANDBOX_LAYERS.indexOf(other)];
   if (floor >= 0 && below >= 0) return below < floor;
-  if (floor >= 0) return SEEN_BY_SANDBOX.test(to) || (from === SANDBOX_ENTRY && to === CLIENT);
+  if (floor >= 0) return SHARED_WITH_SANDBOX.test(to) || (from === SANDBOX_ENTRY && to === CLIENT);
   if (below >= 0) return unit === 'cli';
-  return FLOORS.includes(unit) && FLOORS.includes(other) && FLOORS.indexOf(other) < FLOORS.indexOf(unit);
+  return LAYERS.includes(unit) && LAYERS.includes(other) && LAYERS.indexOf(other) < LAYERS.indexOf(unit);
 }
 
 /** Returns the imports within the source that violate a rule. */
@@ -79,13 +79,13 @@ test('only entry points import the client, and namespaces never import each othe
   expect(breaks).toEqual([]);
 });
 
-/** In addition to entry points: time, messages, whether a create may have a job, and a store's ledger without a client. */
-const SEEN_BY_CLI =
-  /^src\/(cli\/|ledger\/(ledger|resume)\.ts$|runtime\/|schemas\/(format-value|spelling)\.ts$|rules\/failure-kind\.ts$)/;
+/** In addition to entry points: time, JSON objects, messages, whether a create may have a job, and a store's ledger. */
+const SHARED_WITH_CLI =
+  /^src\/(cli\/|ledger\/(ledger|resume)\.ts$|runtime\/|schemas\/(envelope|format-value|spelling)\.ts$|rules\/failure-kind\.ts$)/;
 
 test('the CLI uses the public API', () => {
   const entries = ENTRY_POINTS.map(sourceOf);
-  const isSeen = (target: string) => SEEN_BY_CLI.test(target) || entries.includes(target);
+  const isSeen = (target: string) => SHARED_WITH_CLI.test(target) || entries.includes(target);
   expect(forbidden(({ from, target }) => from.startsWith('src/cli/') && !isSeen(target))).toEqual([]);
 });
 
@@ -155,10 +155,10 @@ const CLOCKS = /^src\/(runtime\/clock|sandbox\/world\/(timeline|random)|webhooks
 
 test('time comes from a clock that tests can control, and randomness from one place', () => {
   const called = /^(globalThis\.)?(Date\.now|AbortSignal\.timeout|Math\.random|crypto\.(randomUUID|getRandomValues))$/;
-  const takes = (node: ts.Node) =>
+  const readsClock = (node: ts.Node) =>
     (ts.isNewExpression(node) && node.getText() === 'new Date()') ||
     (ts.isPropertyAccessExpression(node) && called.test(node.getText()));
-  expect(breaches(CLOCKS, takes)).toEqual([]);
+  expect(breaches(CLOCKS, readsClock)).toEqual([]);
 });
 
 test('rules are pure, and import only facts about the service', () => {
@@ -176,8 +176,8 @@ test('rules are pure, and import only facts about the service', () => {
   expect(breaches(/^src\/(?!rules\/)/, (node) => waits(node) || (impure(node) && isValue(node)))).toEqual([]);
 });
 
-/** Also the service itself, the error classes, and the parts that communicate with a page or an object store. */
-const KNOWS_STATUSES =
+/** In addition to rules/: the sandbox, the error classes, and the adapters of a page and of object stores. */
+const MAY_COMPARE_STATUSES =
   /^src\/(rules\/|sandbox\/|errors\/|adapters\/(page\/|storage\/(store-responses|page-failure)\.ts$))/;
 
 test('only rules/ compares a status', () => {
@@ -189,7 +189,7 @@ test('only rules/ compares a status', () => {
     const { name, expression } = node.expression;
     return name.text === 'includes' && ts.isArrayLiteralExpression(expression) && expression.elements.some(isStatus);
   };
-  expect(breaches(KNOWS_STATUSES, compares)).toEqual([]);
+  expect(breaches(MAY_COMPARE_STATUSES, compares)).toEqual([]);
 });
 
 test('only rules/ contains documented numbers', () => {
@@ -227,20 +227,20 @@ test('no module has mutable state, except the account registry', () => {
 /** Types that count as one port. All other functions accept at most five functions from their caller. */
 const SERVICES = ['Transport', 'Core', 'JobWaits', 'UploadSteps', 'SandboxService', 'Terminal', 'Characters'];
 
-test('a function takes at most five ports', () => {
+test('a function accepts at most five ports', () => {
   const functionsIn = (members: readonly ts.TypeElement[]) =>
     members.filter((one) => ts.isMethodSignature(one) || (ts.isPropertySignature(one) && isFunction(one.type))).length;
   const isFunction = (type: ts.TypeNode | undefined) => type !== undefined && ts.isFunctionTypeNode(type);
   const ports = new Map(
     nodes.flatMap(({ node }) => (ts.isInterfaceDeclaration(node) ? [[node.name.text, functionsIn(node.members)]] : [])),
   );
-  const takes = ({ type }: ts.ParameterDeclaration) => {
+  const portsIn = ({ type }: ts.ParameterDeclaration) => {
     if (type !== undefined && ts.isTypeLiteralNode(type)) return functionsIn(type.members);
     const name = type !== undefined && ts.isTypeReferenceNode(type) ? type.typeName.getText() : '';
     return SERVICES.includes(name) ? 1 : (ports.get(name) ?? 0);
   };
   const isCallable = (node: ts.Node) => ts.isFunctionDeclaration(node) || ts.isConstructorDeclaration(node);
-  expect(breaches(/^$/, (node) => ts.isParameter(node) && isCallable(node.parent) && takes(node) > 5)).toEqual([]);
+  expect(breaches(/^$/, (node) => ts.isParameter(node) && isCallable(node.parent) && portsIn(node) > 5)).toEqual([]);
 });
 
 test('each exported name has one meaning', () => {
