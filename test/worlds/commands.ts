@@ -64,37 +64,37 @@ const webhookFault: fc.Arbitrary<Fault> = fc.oneof(
 const KILL: Fault = { kind: 'kill', isHandled: false };
 const stopMs = fc.constantFrom(8_000, 45_000, MAX_STOP_MS);
 
-const named = (name: string, value: unknown) => `${name}(${JSON.stringify(value)})`;
+const titleOf = (name: string, value: unknown) => `${name}(${JSON.stringify(value)})`;
 
 /** All events, weighted toward tasks and time. */
 export const worldEvents = fc.commands<Model, World, true>(
   [
-    task.map((made) => new WorldEvent(named('start', made), (world) => world.startTask(made))),
+    task.map((drawn) => new WorldEvent(titleOf('start', drawn), (world) => world.startTask(drawn))),
     fc.tuple(task, fc.integer({ min: 2, max: 4 })).map(
-      ([made, count]) =>
-        new WorldEvent(named(`start ${count} times`, made), (world) => {
-          for (let at = 0; at < count; at++) world.startTask(made);
+      ([drawn, count]) =>
+        new WorldEvent(titleOf(`start ${count} times`, drawn), (world) => {
+          for (let at = 0; at < count; at++) world.startTask(drawn);
         }),
     ),
-    fc.record({ made: task, faults: fc.array(fault, { minLength: 1, maxLength: 3 }) }).map(
-      ({ made, faults }) =>
-        new WorldEvent(named('start', { ...made, faults }), (world) => {
-          world.faults.requests.set(made.process, [...faults]);
-          world.startTask(made);
+    fc.record({ drawn: task, faults: fc.array(fault, { minLength: 1, maxLength: 3 }) }).map(
+      ({ drawn, faults }) =>
+        new WorldEvent(titleOf('start', { ...drawn, faults }), (world) => {
+          world.faults.requests.set(drawn.process, [...faults]);
+          world.startTask(drawn);
         }),
     ),
     fc.array(task, { minLength: 3, maxLength: 5 }).map(
-      (made) =>
-        new WorldEvent(`start ${made.length} under the budget`, (world) => {
-          for (const one of made) world.startTask({ ...one, kind: 'budget' });
+      (drawn) =>
+        new WorldEvent(`start ${drawn.length} under the budget`, (world) => {
+          for (const each of drawn) world.startTask({ ...each, kind: 'budget' });
         }),
     ),
     fc
       .constantFrom(10, 1_000, 15_000, 130_000)
-      .map((ms) => new WorldEvent(named('advance', ms), (world) => world.advance(ms))),
+      .map((ms) => new WorldEvent(titleOf('advance', ms), (world) => world.advance(ms))),
     fc.record({ process, faults: fc.array(fault, { minLength: 1, maxLength: 3 }) }).map(
       (armed) =>
-        new WorldEvent(named('next requests', armed), ({ faults }) => {
+        new WorldEvent(titleOf('next requests', armed), ({ faults }) => {
           faults.requests.set(armed.process, [...(faults.requests.get(armed.process) ?? []), ...armed.faults]);
         }),
     ),
@@ -103,49 +103,49 @@ export const worldEvents = fc.commands<Model, World, true>(
       .map(
         (armed) =>
           new WorldEvent(
-            named('kill after pauses', armed),
+            titleOf('kill after pauses', armed),
             ({ faults }) => void faults.pauses.set(armed.process, { count: armed.count, fault: KILL }),
           ),
       ),
-    process.map((at) => new WorldEvent(named('kill', at), (world) => world.kill(at))),
+    process.map((at) => new WorldEvent(titleOf('kill', at), (world) => world.kill(at))),
     fc.record({ process, count: fc.integer({ min: 1, max: 30 }), ms: stopMs }).map(
       (armed) =>
-        new WorldEvent(named('stop after pauses', armed), ({ faults }) => {
+        new WorldEvent(titleOf('stop after pauses', armed), ({ faults }) => {
           faults.pauses.set(armed.process, { count: armed.count, fault: { kind: 'stop', ms: armed.ms } });
         }),
     ),
     fc
       .record({ process, ms: stopMs })
-      .map((stop) => new WorldEvent(named('stop', stop), (world) => world.stop(stop.process, stop.ms))),
+      .map((stop) => new WorldEvent(titleOf('stop', stop), (world) => world.stop(stop.process, stop.ms))),
     fc
       .record({ process, how: fc.constantFrom(...OUTAGES), ms: fc.constantFrom(2_000, 20_000, MAX_OUTAGE_MS) })
       .map(
         ({ process: at, how, ms }) =>
           new WorldEvent(
-            named('next store call', { process: at, how, ms }),
+            titleOf('next store call', { process: at, how, ms }),
             ({ faults }) => void faults.stores.set(at, { kind: 'outage', how, ms }),
           ),
       ),
-    fc.record({ made: task, count: fc.integer({ min: 3, max: 25 }) }).map(
-      ({ made, count }) =>
-        new WorldEvent(named('queue, and kill every worker after pauses', { ...made, count }), (world) => {
+    fc.record({ drawn: task, count: fc.integer({ min: 3, max: 25 }) }).map(
+      ({ drawn, count }) =>
+        new WorldEvent(titleOf('queue, and kill every worker after pauses', { ...drawn, count }), (world) => {
           for (let at = 0; at < PROCESSES; at++) world.faults.pauses.set(at, { count, fault: KILL });
-          world.startTask({ ...made, kind: 'queue' });
+          world.startTask({ ...drawn, kind: 'queue' });
         }),
     ),
     fc.constant(new WorldEvent('queue a record of a newer version', (world) => world.queueNewer())),
     webhookFault.map(
-      (made) =>
-        new WorldEvent(named('next webhook', made), (world) => {
-          world.faults.webhooks.push(made);
-          world.reach(made.kind === 'lostWebhook' ? 'webhook lost' : 'webhook late');
+      (drawn) =>
+        new WorldEvent(titleOf('next webhook', drawn), (world) => {
+          world.faults.webhooks.push(drawn);
+          world.reach(drawn.kind === 'lostWebhook' ? 'webhook lost' : 'webhook late');
         }),
     ),
     fc
       .record({ process, ms: fc.constantFrom(-3_600_000, -400_000, 400_000, 86_400_000) })
-      .map((step) => new WorldEvent(named('set clock', step), (world) => world.stepClock(step.process, step.ms))),
+      .map((step) => new WorldEvent(titleOf('set clock', step), (world) => world.stepClock(step.process, step.ms))),
     fc.constant(new WorldEvent('rotate key', (world) => world.rotateKey())),
-    process.map((at) => new WorldEvent(named('forge', at), (world) => world.forge(at))),
+    process.map((at) => new WorldEvent(titleOf('forge', at), (world) => world.forge(at))),
   ],
   { maxCommands: 14 },
 );

@@ -28,6 +28,7 @@ function drawFaults(seed: number, { process, nth }: FaultPlace): readonly Fault[
 
 /** Faults set by commands, and rare random ones at requests. */
 export class ArmedFaults implements FaultSchedule {
+  /** The faults, for a failure's history. */
   readonly injected: string[] = [];
   readonly outages: OutageKind[] = [];
   readonly requests = new Map<number, Fault[]>();
@@ -47,22 +48,22 @@ export class ArmedFaults implements FaultSchedule {
   at(place: FaultPlace): readonly Fault[] {
     const { of, process, nth } = place;
     const armed = this.#take(of, process);
-    const found = armed.length === 0 && of === 'request' && !this.#isOver ? drawFaults(this.#seed, place) : armed;
-    for (const fault of found) {
+    const faults = armed.length === 0 && of === 'request' && !this.#isOver ? drawFaults(this.#seed, place) : armed;
+    for (const fault of faults) {
       const { kind } = fault;
       this.injected.push(`${process}.${nth}:${kind}`);
       if (kind === 'outage') this.outages.push(fault.how);
     }
-    return found;
+    return faults;
   }
 
   #take(of: FaultPlace['of'], process: FaultPlace['process']): readonly Fault[] {
     if (process === 'w') return this.webhooks.splice(0, 1);
     if (of === 'request') return this.requests.get(process)?.splice(0, 1) ?? [];
     if (of === 'store') {
-      const found = this.stores.get(process);
+      const outage = this.stores.get(process);
       this.stores.delete(process);
-      return found ? [found] : [];
+      return outage ? [outage] : [];
     }
     const { count, fault } = this.pauses.get(process) ?? {};
     if (fault === undefined || count === undefined) return [];

@@ -38,7 +38,6 @@ const STEP = IS_FULL ? 1 : 41;
 function killAt(pause: number): FaultSchedule & { readonly hasKilled: boolean } {
   let remaining = pause;
   return {
-    injected: [],
     get hasKilled() {
       return remaining <= 0;
     },

@@ -42,10 +42,10 @@ function isSpent(failure: unknown): boolean {
 export async function wrongTotals(sim: SimulatedWorld, life: ProcessLife, { tasks }: Disk): Promise<string[]> {
   const own = new Set(tasks.filter(({ kind }) => kind !== 'order').map(keyOf));
   const jobs = sim.service.jobs.map((job) => {
-    const key = sim.made.get(job.id)?.key ?? '';
+    const key = sim.createdJobs.get(job.id)?.key ?? '';
     return { tokens: job.finalTokenCost ?? 0, isOrder: !own.has(key.replace(/:.*/, '')) };
   });
-  const chargedOf = (made: typeof jobs) => made.reduce((sum, { tokens }) => sum + tokens, 0);
+  const chargedOf = (charged: typeof jobs) => charged.reduce((sum, { tokens }) => sum + tokens, 0);
   const budgets = [
     ['client', clientBudget(life.store), chargedOf(jobs)],
     ['orders', orderBudget(life.store), chargedOf(jobs.filter(({ isOrder }) => isOrder))],
@@ -54,8 +54,8 @@ export async function wrongTotals(sim: SimulatedWorld, life: ProcessLife, { task
   for (const [name, budget, charged] of budgets) {
     const { spentTokens, reservedTokens, unresolved } = await budget.usage();
     if (spentTokens === charged && reservedTokens === 0 && unresolved.length === 0) continue;
-    const held = `${reservedTokens} are reserved for ${unresolved.length} creates`;
-    wrong.push(`the budget "${name}" has ${spentTokens} tokens, but ${charged} were charged; ${held}`);
+    const reserved = `${reservedTokens} are reserved for ${unresolved.length} creates`;
+    wrong.push(`the budget "${name}" has ${spentTokens} tokens, but ${charged} were charged; ${reserved}`);
   }
   return wrong;
 }

@@ -12,10 +12,10 @@ import { SimulatedWorld } from './simulation/world.js';
 export interface Order {
   readonly id: string;
   readonly call: 'videos' | 'images' | 'videoEdits';
-  /** If true, the shop chooses the keys. Otherwise only the store knows its creates. */
+  /** If true, the shop passes its own keys. Otherwise, only the store has the create's key. */
   readonly hasOwnKey: boolean;
   readonly file: 'none' | 'shared' | 'fresh' | 'reviewed';
-  /** If true, a tenant's budget counts it, too. */
+  /** If true, a tenant's budget also counts it. */
   readonly isTenants: boolean;
   readonly isCleaned: boolean;
   readonly hasWebhook: boolean;
@@ -30,7 +30,7 @@ export interface ShopStore {
   reopen(): Promise<void>;
 }
 
-/** What the shop has stored. */
+/** The shop's stored data. */
 interface Disk {
   /** By order: the number of reported failures. */
   readonly failed: Map<string, number>;
@@ -57,7 +57,6 @@ export function killing({ seed, within, max }: Kills): FaultSchedule {
   let left = Math.ceil(next() * within);
   let kills = 0;
   return {
-    injected: [],
     at({ of }: FaultPlace): readonly Fault[] {
       if (of !== 'pause' || kills >= max) return [];
       left -= 1;
@@ -98,14 +97,13 @@ export async function playShop(
   const sim: SimulatedWorld = new SimulatedWorld({
     seed,
     // Don't kill the process that checks the money.
-    chances: { injected: chances.injected, at: (place, limits) => (isDone ? [] : chances.at(place, limits)) },
-    maxKills: Number.POSITIVE_INFINITY,
+    chances: { at: (place) => (isDone ? [] : chances.at(place)) },
     client: (_, own) => ({ limits: LIMITS, budget: clientBudget(own), maxRetries: 4 }),
     sandbox: { limits: { ...DOCUMENTED_LIMITS, ...LIMITS }, review: { asset: 15_000 }, prices: 10 },
     store,
   });
   if (!isCalm) for (const fault of FAULTS) sim.service.faults.add(fault);
-  let life = new ProcessLife(sim, { number: 0, life: 0, skewMs: 0 });
+  let life = new ProcessLife(sim, { number: 0, life: 0 });
   let lives = 0;
   let defect: unknown;
   const start = (): void => {
@@ -114,7 +112,7 @@ export async function playShop(
       sim.after(RESTART_MS, () => {
         sim.outside(reopen()).then(() => {
           lives += 1;
-          life = new ProcessLife(sim, { number: 0, life: lives, skewMs: 0 });
+          life = new ProcessLife(sim, { number: 0, life: lives });
           start();
         }, fail);
       });
@@ -134,20 +132,9 @@ export async function playShop(
   }
   if (defect !== undefined) throw defect;
   const broken = isDone ? [] : ['the shop never finishes'];
-  broken.push(...violationsOf(sim, { ended: new Set([0]) }).map(({ text }) => text));
-  broken.push(...brokenOrders(sim, orders, disk), ...(await stepped(sim, wrongMoney(sim, life, { orders, disk }))));
+  broken.push(...violationsOf(sim), ...brokenOrders(sim, orders, disk));
+  broken.push(...(await sim.advanceUntil(wrongMoney(sim, life, { orders, disk }))));
   return { broken, kills: sim.counts.kills, history: sim.history };
-}
-
-async function stepped<T>(sim: SimulatedWorld, work: Promise<T>): Promise<T> {
-  let isOver = false;
-  const over = () => {
-    isOver = true;
-  };
-  work.then(over, over);
-  do await sim.settle();
-  while (!isOver && (sim.step() || (await new Promise((resolve) => setTimeout(() => resolve(true), 5)))));
-  return work;
 }
 
 /** The program: resumes creates, creates missing orders, and stores each file. */

@@ -129,7 +129,7 @@ const TASKS: Readonly<Record<Kind, (task: Task, life: ProcessLife, disk: Disk) =
       idempotencyKey: keyOf(task),
       budget: budgetOf(life),
     }),
-  // Without its own key: only the store knows its outcome.
+  // Without its own key, so only the store has its outcome.
   async order(task, life) {
     const job = await life.client.videos.createAndWait(
       { ...paramsOf(task), ...(isEven(task) ? frameOf() : reviewOf(task)) },

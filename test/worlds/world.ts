@@ -28,7 +28,7 @@ export const PROCESSES = 3;
 const RESTART_MS = 3_000;
 const DAY_MS = 86_400_000;
 const LIMIT_MS = 5 * DAY_MS;
-const REST_MS = 900_000;
+const MAX_SETTLE_MS = 900_000;
 export const MAX_OUTAGE_MS = 45_000;
 export const MAX_STOP_MS = 100_000;
 /** Small, so that a few creates use it up. */
@@ -140,7 +140,7 @@ export class World {
     this.reached.set(corner, (this.reached.get(corner) ?? 0) + 1);
   }
 
-  /** A process uses the first key until it has been linked to the current one. */
+  /** Returns the first key until the process has used it, and then the current one. */
   #keyOf(process: number): string {
     const life = this.#processes.get(process);
     return life && this.#linked.get(life) ? this.#apiKey : this.#sim.service.apiKey;
@@ -159,12 +159,13 @@ export class World {
   }
 
   startTask(task: Omit<Task, 'id' | 'isStarted'>): void {
-    const made: Task = { ...task, id: `${this.disk.tasks.length}`, isStarted: false };
-    this.disk.tasks.push(made);
-    this.#sim.note(`task ${made.id} of process ${made.process}: ${made.kind}, ${made.end} after ${made.slowMs} ms`);
-    const life = this.#processes.get(made.process);
+    const stored: Task = { ...task, id: `${this.disk.tasks.length}`, isStarted: false };
+    this.disk.tasks.push(stored);
+    const { id, process, kind, end, slowMs } = stored;
+    this.#sim.log(`task ${id} of process ${process}: ${kind}, ${end} after ${slowMs} ms`);
+    const life = this.#processes.get(process);
     if (life?.isAlive && this.#ready.has(life))
-      this.#run(life.whenRunning().then(() => runTask(made, life, this.disk)));
+      this.#run(life.whenRunning().then(() => runTask(stored, life, this.disk)));
   }
 
   /** Queues a record that only a newer worker supports. Such a worker processes it a minute after these skip it. */
@@ -172,7 +173,7 @@ export class World {
     const { queue } = this.disk;
     this.#newer += 1;
     enqueue(queue, `${NEWER}${this.#newer}`, NEWER_RECORD);
-    this.#sim.note('a record of a newer version is queued');
+    this.#sim.log('a record of a newer version is queued');
     if (this.#hasSkippedNewer) this.#deployNewer();
   }
 
@@ -196,7 +197,7 @@ export class World {
     const creates = this.#sim.service.requests.filter(({ method, path }) => method === 'POST' && path === '/v1/videos');
     const recent = creates.filter(({ at, status }) => status === 200 && Date.parse(at) > this.now - 60_000);
     if (recent.length >= LIMITS['videos.create'].limit) this.reach('rotated key at the rate limit');
-    this.#sim.note('the key is rotated');
+    this.#sim.log('the key is rotated');
     this.#apiKey = this.#sim.service.createKey();
     for (const life of this.#processes.values()) if (life.isAlive) this.#run(this.#link(life));
   }
@@ -251,7 +252,7 @@ export class World {
       if (this.now > untilMs) throw this.#failure(`tasks ${open().map(({ id }) => id)} never end`);
       if (!this.#sim.step()) throw this.#failure(`tasks ${open().map(({ id }) => id)} wait, but no event is due`);
     }
-    await this.#rest();
+    await this.#settleLeftovers();
     if (this.#defect !== undefined) throw this.#defect;
     await this.#check();
   }
@@ -259,10 +260,10 @@ export class World {
   #start(process: number): void {
     const number = this.#lives.get(process) ?? 0;
     this.#lives.set(process, number + 1);
-    const life = new ProcessLife(this.#sim, { number: process, life: number, skewMs: 0 });
+    const life = new ProcessLife(this.#sim, { number: process, life: number });
     this.#processes.set(process, life);
     this.#sim.lives.set(process, life);
-    if (number > 0) this.#sim.note(`process ${process} restarts`);
+    if (number > 0) this.#sim.log(`process ${process} restarts`);
     life.killed.then(() => {
       this.#workers.delete(process);
       this.#countKill(life);
@@ -316,20 +317,19 @@ export class World {
 
   #countKill(life: ProcessLife): void {
     if (life.pending.requests > 0) this.reach('killed with a response in flight');
-    const isLost = [...this.#sim.made].some(([id, made]) => made.life === life && !this.#sim.reported.has(id));
+    const created = [...this.#sim.createdJobs];
+    const isLost = created.some(([id, job]) => job.life === life && !this.#sim.reported.has(id));
     if (isLost) this.reach('response lost and killed');
   }
 
-  async #rest(): Promise<void> {
-    const untilMs = this.now + REST_MS;
-    const isResting = () => leftovers(this.#sim).length === 0;
+  async #settleLeftovers(): Promise<void> {
+    const untilMs = this.now + MAX_SETTLE_MS;
     do await this.#sim.settle();
-    while (!isResting() && this.now < untilMs && this.#sim.step());
+    while (leftovers(this.#sim).length > 0 && this.now < untilMs && this.#sim.step());
   }
 
   async #check(): Promise<void> {
-    const ended = new Set([0, 1, 2]);
-    const broken = [...violationsOf(this.#sim, { ended }), ...leftovers(this.#sim)].map(({ text }) => text);
+    const broken = [...violationsOf(this.#sim), ...leftovers(this.#sim)];
     for (const task of this.disk.tasks) {
       if (task.result === 'over budget') this.reach('create over budget');
       const isExpected =
@@ -354,7 +354,8 @@ export class World {
   #wrongJobs(): string[] {
     const jobs = this.#sim.service.jobs.filter(({ errorCode }) => errorCode !== 'reference_asset_pending');
     const due = this.disk.tasks.reduce((sum, task) => sum + jobsOf(task), 0);
-    for (const { key } of this.#sim.made.values()) if (key?.includes(':r')) this.reach('resubmitted after a review');
+    for (const { key } of this.#sim.createdJobs.values())
+      if (key?.includes(':r')) this.reach('resubmitted after a review');
     return jobs.length === due ? [] : [`the tasks created ${jobs.length} jobs, not ${due}`];
   }
 
@@ -385,8 +386,8 @@ export class World {
     let createdToday = 0;
     let reportedToday = 0;
     for (const job of this.#sim.service.jobs) {
-      const made = this.#sim.made.get(job.id);
-      if (!keys.has(made?.key ?? '')) continue;
+      const created = this.#sim.createdJobs.get(job.id);
+      if (!keys.has(created?.key ?? '')) continue;
       const createdDay = dayOf(job.createdAt);
       const endedDay = dayOf(job.completedAt);
       days.add(createdDay).add(endedDay);
@@ -402,7 +403,7 @@ export class World {
       broken.push(`${charged} tokens were charged in ${days.size} days`);
     const life = [...this.#processes.values()].find(({ isAlive }) => isAlive);
     if (life === undefined) return broken;
-    const usage = await this.#advanceUntil(budgetOf(life).usage());
+    const usage = await this.#sim.advanceUntil(budgetOf(life).usage());
     const { spentTokens, reservedTokens, unresolved } = usage;
     if (reservedTokens !== 0 || unresolved.length !== 0)
       broken.push(`the budget still reserves: ${JSON.stringify(usage)}`);
@@ -421,20 +422,8 @@ export class World {
   async #wrongTotals(): Promise<string[]> {
     const life = [...this.#processes.values()].find(({ isAlive }) => isAlive);
     if (life === undefined || this.disk.tasks.length === 0) return [];
-    await this.#advanceUntil(settleCreates(this.#sim, life, this.disk));
-    return this.#advanceUntil(wrongTotals(this.#sim, life, this.disk));
-  }
-
-  /** Advances time until a promise settles. */
-  async #advanceUntil<T>(promise: Promise<T>): Promise<T> {
-    let isSettled = false;
-    const done = () => {
-      isSettled = true;
-    };
-    promise.then(done, done);
-    do await this.#sim.settle();
-    while (!isSettled && (this.#sim.step() || (await realPause())));
-    return promise;
+    await this.#sim.advanceUntil(settleCreates(this.#sim, life, this.disk));
+    return this.#sim.advanceUntil(wrongTotals(this.#sim, life, this.disk));
   }
 
   #failure(text: string): Error {
@@ -453,9 +442,6 @@ async function reachService(life: ProcessLife): Promise<void> {
     }
   }
 }
-
-/** Real time: writes after a response may take two real seconds. */
-const realPause = () => new Promise<true>((resolve) => setTimeout(() => resolve(true), 10));
 
 function dayOf(at: string | null | undefined): number {
   return Math.floor(Date.parse(at ?? '') / DAY_MS);

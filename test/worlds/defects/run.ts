@@ -13,7 +13,7 @@ const SHOP = ['--import', './scripts/typescript.mjs', 'test/worlds/shop-run.ts',
 const testOf = (file: string) => ['node_modules/vitest/vitest.mjs', 'run', '--maxWorkers=1', file];
 
 /** The test for each defect that the worlds can't detect. */
-const FINDERS: Readonly<Record<string, readonly string[]>> = {
+const DETECTORS: Readonly<Record<string, readonly string[]>> = {
   // The worlds have no lease files, bursts, call durations, or accounts per key, and reach some other cases rarely.
   'b3-waits-behind-those-that-wait': testOf('test/budget/interactions.test.ts'),
   'b4-lease-outlives-its-process': testOf('test/store/file-store.test.ts'),
@@ -83,7 +83,7 @@ function isFound(name: string): boolean {
       return false;
     }
     const startMs = performance.now();
-    const { status, stdout, stderr } = spawnSync(process.execPath, [...(FINDERS[name] ?? WORLDS)], {
+    const { status, stdout, stderr } = spawnSync(process.execPath, [...(DETECTORS[name] ?? WORLDS)], {
       cwd: copy,
       encoding: 'utf8',
     });

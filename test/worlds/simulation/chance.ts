@@ -37,9 +37,7 @@ export interface FaultPlace {
 /** A schedule of faults, drawn from a seed or fixed. */
 export interface FaultSchedule {
   /** Returns the faults at a place. They depend only on the seed and the place. */
-  at(place: FaultPlace, limits: { readonly mayKill: boolean }): readonly Fault[];
-  /** The faults so far, for a failure's history. */
-  readonly injected: readonly string[];
+  at(place: FaultPlace): readonly Fault[];
 }
 
 /** Returns a named random stream. */

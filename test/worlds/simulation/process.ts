@@ -28,13 +28,13 @@ export class ProcessLife implements SimulatedLife {
   #isAlive = true;
   /** Resolves when a stopped process continues. */
   #continued: Promise<void> | undefined;
-  #skewMs: number;
+  /** The process's clock offset, in milliseconds. */
+  #skewMs = 0;
   #requests = 0;
 
-  constructor(world: SimulatedWorld, { number, life, skewMs }: { number: number; life: number; skewMs: number }) {
+  constructor(world: SimulatedWorld, { number, life }: { number: number; life: number }) {
     this.#world = world;
     this.number = number;
-    this.#skewMs = skewMs;
     this.random = randomFor(world.seed, `process ${number}, life ${life}`);
     this.killed = new Promise((resolve) => {
       this.#resolveKilled = resolve;
@@ -68,18 +68,13 @@ export class ProcessLife implements SimulatedLife {
     return { requests: this.#requests, timers: this.#timers.size, subscriptions: this.#subscriptions.size };
   }
 
-  /** The process's clock offset, in milliseconds. */
-  get skewMs(): number {
-    return this.#skewMs;
-  }
-
   /** Kills the process: no timer fires, no response arrives, and later calls have no effect. */
   kill(): void {
     if (!this.#isAlive) return;
     this.#isAlive = false;
     for (const cancel of [...this.#timers, ...this.#idleTimers]) cancel();
     for (const unsubscribe of this.#subscriptions) unsubscribe();
-    this.#world.note(`process ${this.number} is killed`);
+    this.#world.log(`process ${this.number} is killed`);
     this.#resolveKilled();
   }
 
@@ -113,7 +108,7 @@ export class ProcessLife implements SimulatedLife {
   /** Moves the process's clock. */
   stepClock(ms: number): void {
     this.#skewMs += ms;
-    this.#world.note(`process ${this.number}'s clock moves by ${Math.round(ms / 1000)} s`);
+    this.#world.log(`process ${this.number}'s clock moves by ${Math.round(ms / 1000)} s`);
   }
 
   #after(ms: number, fire: () => void, isIdle: boolean): () => void {
@@ -247,7 +242,7 @@ export class ProcessLife implements SimulatedLife {
       sent.end(`${response.status}, but the process is killed before the response arrives`, text);
       this.kill();
     }
-    if (!this.#isAlive) sent.end(`${response.status}, but nobody receives it`, text);
+    if (!this.#isAlive) sent.end(`${response.status}, but no process receives it`, text);
     await this.whenRunning();
     if (lost) {
       sent.end(`${response.status}, but the response is lost`, text);
@@ -275,7 +270,7 @@ export class ProcessLife implements SimulatedLife {
         // The lease on a crashed process's slot may have expired before its request arrived.
         if (!this.#isAlive) this.#world.excuse();
         if (!signal?.aborted) return resolve(response);
-        sent.end(`${response.status}, but the client has given up`, await jsonText(response));
+        sent.end(`${response.status}, but the client has stopped waiting`, await jsonText(response));
         this.#world.excuse();
       }, reject);
       signal?.addEventListener('abort', () => reject(signal.reason), { once: true });

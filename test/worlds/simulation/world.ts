@@ -23,11 +23,9 @@ export interface WorldSetup {
   readonly store?: Store;
   /** If true, the processes share a SQLite database whose leases end with a kill. @default false */
   readonly hasDatabase?: boolean;
-  /** Maximum number of kills per process, so that every run ends. @default 10 */
-  readonly maxKills?: number;
 }
 
-/** One run of a process, as the world sees it. */
+/** The parts of a `ProcessLife` that the world uses. */
 export interface SimulatedLife {
   readonly number: number;
   readonly client: GenClient;
@@ -73,28 +71,26 @@ export class SimulatedWorld {
   /** Events, oldest first. */
   readonly history: string[] = [];
   /** Number of events by kind. */
-  readonly counts = { requests: 0, kills: 0, lostResponses: 0, outages: 0, webhooks: 0, rateLimited: 0 };
-  readonly made = new Map<string, CreatedJob>();
-  /** By job: what was last reported to a call, and when. */
+  readonly counts = { kills: 0, outages: 0, webhooks: 0, rateLimited: 0 };
+  readonly createdJobs = new Map<string, CreatedJob>();
+  /** By job: the last quote that a call received, and when. */
   readonly reported = new Map<string, { readonly quoted: unknown; readonly atMs: number }>();
   readonly #opened: OpenSandbox;
   readonly #startMs: number;
   /** The longest rate-limit window. */
   readonly #windowMs: number;
   readonly #chances: FaultSchedule;
-  readonly #maxKills: number;
   /** Number of pending tasks in real time. */
   #outside = 0;
   readonly #pendingKeys = new Map<string, number>();
   readonly #places = new Map<string, number>();
-  readonly #kills = new Map<number, number>();
   /** By process: its store outage. */
   readonly #outages = new Map<number, { readonly how: OutageKind; readonly untilMs: number }>();
 
   /** Until this time, a 429 is no violation: its cause is invisible to clients. */
   #excusedUntilMs = 0;
 
-  constructor({ seed, chances, client, sandbox, store, hasDatabase = false, maxKills = MAX_KILLS }: WorldSetup) {
+  constructor({ seed, chances, client, sandbox, store, hasDatabase = false }: WorldSetup) {
     this.seed = seed;
     this.hasLeases = hasDatabase;
     this.#chances = chances;
@@ -117,7 +113,6 @@ export class SimulatedWorld {
     this.#startMs = this.service.now();
     const limits = typeof sandbox.limits === 'object' ? sandbox.limits : DOCUMENTED_LIMITS;
     this.#windowMs = Math.max(0, ...Object.values(limits).map((limit) => limit?.windowMs ?? 0));
-    this.#maxKills = maxKills;
     const own = () => (hasDatabase ? databaseStore(() => this.now()) : memoryStoreOn(this.#opened.clock));
     this.store = store ? this.#outsideStore(store) : clientStore(own());
   }
@@ -126,7 +121,7 @@ export class SimulatedWorld {
     return this.service.now();
   }
 
-  /** Simulated time so far, in milliseconds. */
+  /** Milliseconds of simulated time since the start. */
   get elapsedMs(): number {
     return this.now() - this.#startMs;
   }
@@ -153,7 +148,19 @@ export class SimulatedWorld {
     }
   }
 
-  /** Runs work in real time while the simulated clock stands still. */
+  /** Advances time until a promise settles. */
+  async advanceUntil<T>(promise: Promise<T>): Promise<T> {
+    let isSettled = false;
+    const end = () => {
+      isSettled = true;
+    };
+    promise.then(end, end);
+    do await this.settle();
+    while (!isSettled && (this.step() || (await realPause())));
+    return promise;
+  }
+
+  /** Runs work in real time, without advancing the simulated clock. */
   async outside<T>(work: Promise<T>): Promise<T> {
     this.#outside += 1;
     return work.finally(() => {
@@ -177,8 +184,8 @@ export class SimulatedWorld {
   }
 
   stopped(process: number, ms: number): void {
-    this.note(`process ${process} is stopped for ${Math.round(ms / 1000)} s`);
-    // It may hold a slot and send its request after the slot has expired.
+    this.log(`process ${process} is stopped for ${Math.round(ms / 1000)} s`);
+    // It may send a request after its slot has expired.
     this.#excusedUntilMs = Math.max(this.#excusedUntilMs, this.now() + ms + this.#windowMs);
   }
 
@@ -187,7 +194,7 @@ export class SimulatedWorld {
     this.#excusedUntilMs = Math.max(this.#excusedUntilMs, this.now() + this.#windowMs);
   }
 
-  note(text: string): void {
+  log(text: string): void {
     const seconds = (this.elapsedMs / 1000).toFixed(1);
     this.history.push(`${seconds.padStart(9)} s  ${text}`);
   }
@@ -197,19 +204,15 @@ export class SimulatedWorld {
     const name = `${of} ${process}`;
     const nth = (this.#places.get(name) ?? 0) + 1;
     this.#places.set(name, nth);
-    const killed = typeof process === 'number' ? (this.#kills.get(process) ?? 0) : 0;
-    const found = this.#chances.at({ of, process, nth }, { mayKill: killed < this.#maxKills });
-    if (typeof process === 'number' && found.some(({ kind }) => kind === 'kill')) {
-      this.#kills.set(process, killed + 1);
-      this.counts.kills += 1;
-    }
-    return found;
+    const faults = this.#chances.at({ of, process, nth });
+    if (faults.some(({ kind }) => kind === 'kill')) this.counts.kills += 1;
+    return faults;
   }
 
   /** Cuts a process off from the store for some time. */
   loseStore(process: number, { how, ms }: { readonly how: OutageKind; readonly ms: number }): void {
     this.counts.outages += 1;
-    this.note(`process ${process} loses the store for ${Math.round(ms / 1000)} s: ${OUTAGE_TEXTS[how]}`);
+    this.log(`process ${process} loses the store for ${Math.round(ms / 1000)} s: ${OUTAGE_TEXTS[how]}`);
     this.#outages.set(process, { how, untilMs: this.now() + ms });
   }
 
@@ -231,19 +234,19 @@ export class SimulatedWorld {
     const path = new URL(url).pathname;
     const isCreate = method === 'POST' && key !== null && !path.includes('/uploads');
     const isExcused = this.#hasLocalCounts() || this.#excusedUntilMs > this.now();
-    this.counts.requests += 1;
     if (key !== null) this.#pendingKeys.set(key, (this.#pendingKeys.get(key) ?? 0) + 1);
     const jobIn = (text: string | undefined) => (isCreate && text !== undefined ? parseCreatedJob(text) : undefined);
     return {
       end: (how, text) => {
         if (key !== null) this.#pendingKeys.set(key, (this.#pendingKeys.get(key) ?? 1) - 1);
         const created = jobIn(text);
-        if (created && !this.made.has(created.id)) this.made.set(created.id, { key, process: life.number, life });
+        if (created && !this.createdJobs.has(created.id)) {
+          this.createdJobs.set(created.id, { key, process: life.number, life });
+        }
         if (how.startsWith('429') && !isExcused && this.#excusedUntilMs <= this.now()) this.counts.rateLimited += 1;
-        if (how.endsWith('lost')) this.counts.lostResponses += 1;
         const job = created === undefined ? '' : `, ${created.id}`;
         if (!/^200$/.test(how) || isCreate) {
-          this.note(`process ${life.number}: ${method} ${path}${key === null ? '' : `, key ${key}`}: ${how}${job}`);
+          this.log(`process ${life.number}: ${method} ${path}${key === null ? '' : `, key ${key}`}: ${how}${job}`);
         }
       },
       reported: (text) => {
@@ -266,11 +269,11 @@ export class SimulatedWorld {
     const [fault] = this.faultsAt('webhook', 'w');
     const event = headers.get('x-service-event-id');
     if (fault?.kind === 'lostWebhook') {
-      this.note(`webhook ${event} is never delivered`);
+      this.log(`webhook ${event} is never delivered`);
       return new Response(null, { status: 204 });
     }
     if (fault?.kind !== 'lateWebhook') return this.#receive(headers, body);
-    this.note(`webhook ${event} is ${Math.round(fault.ms / 1000)} s late`);
+    this.log(`webhook ${event} is ${Math.round(fault.ms / 1000)} s late`);
     this.after(fault.ms, () => void this.#receive(headers, body));
     return new Response(null, { status: 204 });
   }
@@ -291,6 +294,9 @@ export class SimulatedWorld {
   }
 }
 
+/** Waits in real time, because writes after a response may take two real seconds. */
+const realPause = () => new Promise<true>((resolve) => setTimeout(() => resolve(true), 10));
+
 /** A SQLite store, as in the file store and Durable Objects. */
 function databaseStore(now: () => number): NotifyingStore {
   const table = openGroupTable(openSql(), now);
@@ -306,8 +312,6 @@ const OUTAGE_TEXTS: Readonly<Record<OutageKind, string>> = {
   late: 'responses are late',
   silent: 'no response arrives',
 };
-
-const MAX_KILLS = 10;
 
 /** Returns the job in a create's response. */
 function parseCreatedJob(text: string): { readonly id: string; readonly quoted: unknown } | undefined {
