@@ -58,7 +58,7 @@ export function ratio(figures: Figures, name: string, base: string): Spread {
   return spread(own.map((figure, round) => figure / (other[round] ?? Number.NaN)));
 }
 
-/** `1.12 (1.08–1.20)` */
+/** Formats a spread like `1.12 (1.08–1.20)`. */
 export function formatSpread({ median, low, high }: Spread, digits = 2): string {
   return `${median.toFixed(digits)} (${low.toFixed(digits)}–${high.toFixed(digits)})`;
 }

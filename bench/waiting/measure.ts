@@ -42,7 +42,7 @@ export async function measure(
     async pollJob(id, signal) {
       const release = await limits.acquire('jobs.get', { signal, warn: () => {} });
       try {
-        return await service.read(id, signal);
+        return await service.poll(id, signal);
       } finally {
         release();
       }
@@ -56,7 +56,7 @@ export async function measure(
   const earlier = service.earlier.map((job) => jobWaits.waitForJob(service.record(job), { timeoutMs: false }));
   await clock.until(Promise.all(earlier));
   if (before > 0) await clock.advance(Math.max(120_000, (service.jobs[0]?.startMs ?? 0) - clock.now()));
-  const readsBefore = service.reads;
+  const pollsBefore = service.polls;
   const late: number[] = [];
   const wait = async (job: SimulatedJob) => {
     await new Promise<void>((resolve) => clock.after(job.startMs - clock.now(), resolve));
@@ -64,7 +64,7 @@ export async function measure(
     late.push(clock.now() - job.endMs);
   };
   await clock.until(Promise.all(service.jobs.map(wait)));
-  return { ...figures(service, late), polls: service.reads - readsBefore };
+  return { ...figures(service, late), polls: service.polls - pollsBefore };
 }
 
 /** Returns a completed job's event, like `verifyWebhook`. */
@@ -77,7 +77,7 @@ function verifiedEvent(id: string) {
 export function figures(service: ReturnType<typeof simulatedService>, late: readonly number[]): Figures {
   return {
     count: service.jobs.length,
-    polls: service.reads,
+    polls: service.polls,
     rejected: service.rejected,
     meanLateMs: late.reduce((sum, ms) => sum + ms, 0) / late.length,
     p95LateMs: [...late].sort((a, b) => a - b)[Math.floor(late.length * 0.95)] ?? 0,

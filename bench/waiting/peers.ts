@@ -1,5 +1,5 @@
 import { type Figures, figures } from './measure.js';
-import { type SimulatedJob, simulatedService, TooMany } from './simulation.js';
+import { RateLimited, type SimulatedJob, simulatedService } from './simulation.js';
 
 /** Another SDK's polling policy, from its published source. */
 export interface Policy {
@@ -53,9 +53,9 @@ export async function peer(count: number, policy: Policy, seed = 1): Promise<Fig
   async function poll(job: SimulatedJob) {
     for (let attempt = 0; ; attempt++) {
       try {
-        return await service.read(job.id);
+        return await service.poll(job.id);
       } catch (error) {
-        if (!(error instanceof TooMany) || attempt === policy.retries) throw error;
+        if (!(error instanceof RateLimited) || attempt === policy.retries) throw error;
         if (policy.obeysRetryAfter) await pause(Math.ceil(error.retryAfterMs / 1000) * 1000);
       }
     }

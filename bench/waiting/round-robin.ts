@@ -18,7 +18,7 @@ export async function roundRobin(count: number, load: Omit<Load, 'webhooks' | 'b
     queue.push({ job, dueMs: clock.now() + firstMs });
   };
   const poll = async (job: SimulatedJob) => {
-    const { status } = await service.read(job.id);
+    const { status } = await service.poll(job.id);
     if (status === 'completed') {
       late.push(clock.now() - job.endMs);
       left--;

@@ -33,11 +33,11 @@ export interface SimulatedService {
   readonly jobs: readonly SimulatedJob[];
   /** Jobs that ended long before the others were accepted. */
   readonly earlier: readonly SimulatedJob[];
-  readonly reads: number;
+  readonly polls: number;
   readonly rejected: number;
   record(job: SimulatedJob): Job;
-  /** Polls a job. Rejects with {@link TooMany} above the limit. */
-  read(id: string, signal?: AbortSignal): Promise<Job>;
+  /** Polls a job. Rejects with {@link RateLimited} above the limit. */
+  poll(id: string, signal?: AbortSignal): Promise<Job>;
 }
 
 export const LATENCY_MS = { from: 50, to: 250 } as const;
@@ -101,20 +101,20 @@ export function simulatedService(
     jobs,
     earlier,
     record,
-    get reads() {
+    get polls() {
       return counted.length;
     },
     get rejected() {
       return rejected;
     },
-    async read(id, signal) {
+    async poll(id, signal) {
       await pause(delay(), signal);
       const now = clock.now();
       while ((counted[first] ?? now) <= now - 60_000) first++;
       if (counted.length - first >= limit) {
         rejected++;
         await pause(delay(), signal);
-        throw new TooMany(60_000 - (now - (counted[first] ?? now)));
+        throw new RateLimited(60_000 - (now - (counted[first] ?? now)));
       }
       counted.push(now);
       const job = byId.get(id);
@@ -127,7 +127,7 @@ export function simulatedService(
 }
 
 /** The simulated service's 429. */
-export class TooMany extends Error {
+export class RateLimited extends Error {
   readonly retryAfterMs: number;
 
   constructor(retryAfterMs: number) {
