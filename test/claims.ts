@@ -4,11 +4,11 @@
 export type Claim = readonly [sentence: string, shownBy: string, title?: string];
 
 /** Placeholders in a test's title: `%s`, `$name`, `${name}`. */
-const OPEN = /%[a-z]|\$\{[^}]*\}|\$\w+/g;
+const PLACEHOLDER = /%[a-z]|\$\{[^}]*\}|\$\w+/g;
 
 /** Returns true if a test's title, in its file or in a run, matches a claim's. */
 export function hasTitle(title: string, found: string): boolean {
-  const parts = title.split(OPEN).map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'));
+  const parts = title.split(PLACEHOLDER).map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'));
   return new RegExp(`^${parts.join('.+')}$`, 's').test(found);
 }
 
@@ -42,7 +42,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     [
       '`duration: 7` does not compile for a model without it',
       'test/types.test.ts',
-      "the check reports what compiles but must not, what must but doesn't, and errors elsewhere or with another message",
+      'the check reports code that wrongly compiles or fails, fails elsewhere, or fails with another message',
     ],
     [
       'TypeScript 5.7 or later',

@@ -1,4 +1,4 @@
-// Fails if an addition in one place is missing in another, and names the place.
+// Every method, entry point, hook, and folder is in all places that must list it.
 import { existsSync, globSync, readdirSync, readFileSync } from 'node:fs';
 import ts from 'typescript';
 import { describe, expect, test } from 'vitest';
@@ -24,10 +24,10 @@ function publicMembers(): { methods: string[]; namespaces: string[] } {
   const client = module && checker.getExportsOfModule(module).find(({ name }) => name === 'GenClient');
   const membersOf = (type: ts.Type) =>
     type.getProperties().filter((member) => {
-      const hidden = member.getJsDocTags(checker).some(({ name }) => name === 'internal');
-      const ofUs = member.declarations?.some((node) => node.getSourceFile().fileName.includes('/src/'));
+      const isHidden = member.getJsDocTags(checker).some(({ name }) => name === 'internal');
+      const isOwn = member.declarations?.some((node) => node.getSourceFile().fileName.includes('/src/'));
       // JSON.stringify calls toJSON.
-      return ofUs && !hidden && /^(?!toJSON$)[a-z]\w*$/i.test(member.name);
+      return isOwn && !isHidden && /^(?!toJSON$)[a-z]\w*$/i.test(member.name);
     });
   const namespaces: string[] = [];
   const methods = membersOf(checker.getDeclaredTypeOfSymbol(client ?? fail())).flatMap((member) => {

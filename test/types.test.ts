@@ -18,7 +18,7 @@ const EVERY_METHOD = readFileSync(new URL('./types/every-method.ts', import.meta
   'gen-client',
 );
 const EDITORS = ['TypeScript 6', 'TypeScript 5.7'] as const;
-/** Every kind of project with the newest compiler, and with the older ones the kinds that they may see otherwise. */
+/** Every mode with the newest compiler, and the modes that older compilers may handle differently. */
 const EVERY_SETTING: readonly [Compiler, Mode][] = [
   ...Object.keys(MODES).map((mode): [Compiler, Mode] => ['TypeScript 7', mode as Mode]),
   ['TypeScript 6', 'nodenext'],
@@ -33,7 +33,7 @@ const EVERY_SETTING: readonly [Compiler, Mode][] = [
 
 const SLOW = { timeout: 180_000 };
 
-/** A folder whose node_modules has the packed package. */
+/** A folder with the packed package in its node_modules. */
 let folder = '';
 beforeAll(async () => {
   const tarball = await packTarball();
@@ -106,7 +106,7 @@ export declare class Client {
   });
 });
 
-it("the check reports what compiles but must not, what must but doesn't, and errors elsewhere or with another message", {
+it('the check reports code that wrongly compiles or fails, fails elsewhere, or fails with another message', {
   timeout: 60_000,
 }, async () => {
   const snippets = [

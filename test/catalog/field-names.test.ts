@@ -215,8 +215,10 @@ describe('a misspelled field', () => {
 
   it("is rejected by the proxy in its create function's result", async () => {
     const app = openApp({ create: { images: () => misspelled } });
-    const response = await app.post('images', { key: KEY, ask: { prompt: 'a fox' } });
+    const response = await app.post('images', { key: KEY, input: { prompt: 'a fox' } });
     expect(response.status).toBe(400);
+    const message = expect.stringContaining('Unknown parameter "ratioo"');
+    expect(response.body).toMatchObject({ code: 'invalid_params', message });
     expect(app.sandbox.requests).toEqual([]);
   });
 
