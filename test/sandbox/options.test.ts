@@ -22,6 +22,7 @@ test.each<readonly [object, string]>([
   [{ jobDurationMs: { video: -1 } }, 'jobDurationMs.video'],
   [{ limits: 'of' }, 'limits'],
   [{ limits: { 'jobs.get': { limit: 1 } } }, "limits['jobs.get'].windowMs"],
+  [{ limits: { 'jobs.get': { limit: 1.5, windowMs: 1 } } }, "limits['jobs.get'].limit"],
   [{ review: { asset: Number.NaN } }, 'review.asset'],
   [{ clock: 'stopped' }, 'clock'],
   [{ baseUrl: 'https://a.test/?x=1' }, 'baseUrl'],

@@ -99,7 +99,7 @@ const jobDuration = z.custom<JobDuration>(
   'milliseconds from 0 to 100 years, or a range such as [1000, 9000]',
 );
 const rate = z.strictObject({
-  limit: required('a whole number, 1 or more', (value) => isBetween(value, 1, Number.MAX_SAFE_INTEGER)),
+  limit: required('a whole number, 1 or more', (value) => Number.isSafeInteger(value) && Number(value) >= 1),
   windowMs: required('a number of milliseconds above 0', (value) => isBetween(value, Number.MIN_VALUE, MAX_MS)),
 });
 const isOneOf = (...allowed: readonly unknown[]) => z.custom((value) => allowed.includes(value));
