@@ -56,9 +56,9 @@ export const systemClock: Clock = {
   after(ms, fire, options) {
     if (ms <= MAX_TIMER_MS) return shortTimer(ms, fire, options?.isIdle);
     const continueWaiting = () => {
-      cancel = systemClock.after(ms - MAX_TIMER_MS, fire);
+      cancel = systemClock.after(ms - MAX_TIMER_MS, fire, options);
     };
-    let cancel = systemClock.after(MAX_TIMER_MS, continueWaiting);
+    let cancel = systemClock.after(MAX_TIMER_MS, continueWaiting, options);
     return () => cancel();
   },
 };

@@ -25,6 +25,13 @@ describe('the system clock', () => {
     }
   });
 
+  it("doesn't keep the process alive for an idle timer, however long its delay", async () => {
+    const timers = vi.spyOn(globalThis, 'setTimeout');
+    systemClock.after(2 ** 33, () => {}, { isIdle: true });
+    await vi.advanceTimersByTimeAsync(2 ** 32);
+    expect(timers.mock.results.map(({ value }) => value.hasRef())).toEqual([false, false, false]);
+  });
+
   it('can be canceled at any time during a long delay', async () => {
     const fire = vi.fn();
     const cancel = systemClock.after(2 ** 33, fire);
