@@ -16,31 +16,31 @@ export const FRAME_FIELDS = [
   'last_frame_upload_id',
 ] as const;
 export const REFERENCE_IMAGE_FIELDS = [
-  ...['reference_image_upload_ids', 'reference_image_urls', 'referenceImageUrls', 'reference_images'],
+  'reference_image_upload_ids',
+  'reference_image_urls',
+  'referenceImageUrls',
+  'reference_images',
 ] as const;
 export const EDIT_SOURCE_FIELDS = ['source_video_upload_id', 'video', 'source_video_url'] as const;
 
-/** Documented fields by call. `content` on an edit is an assumption: edits sent to POST /v1/videos have it. */
+/** Documented fields by call. Edits accept `content`, because an edit that is sent to POST /v1/videos does. */
+// biome-ignore format: one field per line would take a page
 export const DOCUMENTED_FIELDS = {
   images: [
-    ...['model', 'prompt', 'ratio', 'resolution', 'response_format', 'watermark', 'safety_identifier', 'references'],
-    ...['reference_upload_ids', 'character_ids', 'reference_image_urls', 'referenceImageUrls', 'reference_images'],
+    'model', 'prompt', 'ratio', 'resolution', 'response_format', 'watermark', 'safety_identifier', 'references',
+    'reference_upload_ids', 'character_ids', 'reference_image_urls', 'referenceImageUrls', 'reference_images',
     ...EVERY_CREATE,
   ],
   videos: [
-    ...['model', 'prompt', 'content', 'duration', 'resolution', 'aspect_ratio', 'ratio', 'generate_audio', 'seed'],
-    ...['camera_fixed', 'watermark', 'safety_identifier', 'character_ids', 'video_reference_mode', 'intent'],
-    ...FRAME_FIELDS,
-    ...REFERENCE_IMAGE_FIELDS,
-    ...['reference_video_urls', 'reference_video_upload_ids', 'referenceVideoUrls', 'reference_videos'],
-    ...['reference_audio_urls', 'reference_audio_upload_ids', 'referenceAudioUrls', 'reference_audios'],
-    ...EVERY_CREATE,
+    'model', 'prompt', 'content', 'duration', 'resolution', 'aspect_ratio', 'ratio', 'generate_audio', 'seed',
+    'camera_fixed', 'watermark', 'safety_identifier', 'character_ids', 'video_reference_mode', 'intent',
+    'reference_video_urls', 'reference_video_upload_ids', 'referenceVideoUrls', 'reference_videos',
+    'reference_audio_urls', 'reference_audio_upload_ids', 'referenceAudioUrls', 'reference_audios',
+    ...FRAME_FIELDS, ...REFERENCE_IMAGE_FIELDS, ...EVERY_CREATE,
   ],
   videoEdits: [
-    ...['model', 'prompt', 'content', 'edit_mode', 'duration', 'ratio', 'resolution', 'generate_audio'],
-    ...['reference_image_upload_ids', 'reference_images', 'reference_audios'],
-    ...EDIT_SOURCE_FIELDS,
-    ...EVERY_CREATE,
+    'model', 'prompt', 'content', 'edit_mode', 'duration', 'ratio', 'resolution', 'generate_audio',
+    'reference_image_upload_ids', 'reference_images', 'reference_audios', ...EDIT_SOURCE_FIELDS, ...EVERY_CREATE,
   ],
   characters: ['mode', 'name', 'prompt', 'reference_upload_ids', 'aspect_ratio', 'resolution', ...EVERY_CREATE],
   registration: ['mode', 'name', 'upload_id', 'idempotency_key'],
@@ -52,7 +52,8 @@ const nameOf = (call: FieldsCall) => (call === 'registration' ? 'characters.regi
  * Names that other calls and other services (fal, replicate, runway, luma, openai) use for a field, with the intended
  * fields or some advice. The first intended field that the call has is suggested.
  */
-const INTENDED_FIELDS: readonly (readonly [meant: readonly string[], ...names: string[]])[] = [
+// biome-ignore format: one row per meaning
+const INTENDED_FIELDS: readonly (readonly [intended: readonly string[], ...names: string[]])[] = [
   [['prompt'], 'text', 'prompt_text'],
   [['Pass its fields directly, without input.'], 'input'],
   [['model'], 'model_id', 'model_name', 'version'],
@@ -63,11 +64,9 @@ const INTENDED_FIELDS: readonly (readonly [meant: readonly string[], ...names: s
   [['safety_identifier'], 'user', 'user_id'],
   [['webhook_url'], 'webhook', 'callback', 'notify_url'],
   [['Create one job for each output.'], 'n', 'num_images', 'num_outputs', 'number_of_images', 'number_of_videos'],
-  [
-    ['first_frame_upload_id', 'reference_upload_ids', 'reference_image_upload_ids', 'upload_id'],
-    ...['image', 'images', 'prompt_image', 'input_image', 'input_reference', 'start_image', 'first_frame'],
-    ...['first_frame_image', 'keyframes'],
-  ],
+  [['first_frame_upload_id', 'reference_upload_ids', 'reference_image_upload_ids', 'upload_id'],
+    'image', 'images', 'prompt_image', 'input_image', 'input_reference', 'start_image', 'first_frame',
+    'first_frame_image', 'keyframes'],
   [['last_frame_upload_id'], 'end_image', 'last_frame', 'last_frame_image', 'tail_image'],
   [['first_frame_url', 'reference_image_urls', 'reference_images'], 'image_url', 'start_image_url'],
   [['last_frame_url'], 'end_image_url', 'tail_image_url'],
@@ -80,16 +79,17 @@ const INTENDED_FIELDS: readonly (readonly [meant: readonly string[], ...names: s
 ];
 
 /** Names of options. If passed as params, the service could ignore them but charge for the job. */
+// biome-ignore format: one option per line would take a page
 const OPTION_NAMES: readonly string[] = [
-  ...['signal', 'timeoutMs', 'maxRetries', 'idempotencyKey', 'headers', 'preflight', 'budget', 'label', 'extraBody'],
-  ...['onUpdate', 'onCreated', 'onUploadProgress', 'pollIntervalMs', 'throwOnFailure', 'cleanup', 'recover'],
+  'signal', 'timeoutMs', 'maxRetries', 'idempotencyKey', 'headers', 'preflight', 'budget', 'label', 'extraBody',
+  'onUpdate', 'onCreated', 'onUploadProgress', 'pollIntervalMs', 'throwOnFailure', 'cleanup', 'recover',
   'resubmitPending',
 ];
 
 /** Returns the name among `names` that differs only in case, spaces, `-`, or `_`. */
 function sameName(name: string, names: readonly string[]): string | undefined {
-  const letters = (written: string) => written.toLowerCase().replace(/[\s_-]/g, '');
-  return names.find((known) => letters(known) === letters(name));
+  const lettersOf = (text: string) => text.toLowerCase().replace(/[\s_-]/g, '');
+  return names.find((other) => lettersOf(other) === lettersOf(name));
 }
 
 /**
@@ -111,26 +111,26 @@ export function checkFieldNames(call: FieldsCall, params: Fields, extra: Fields 
   }
 }
 
-/** Throws for a function, a signal, or a client in the params. It was meant as an option, and JSON would drop it. */
+/** Throws for a function, a signal, or a client in the params: an option in the wrong place, which JSON would drop. */
 export function checkForOptions(params: Fields): void {
   for (const [name, value] of Object.entries(params)) {
     const isCallback = typeof value === 'function' && !isUploadField(name);
     if (isCallback || value instanceof AbortSignal || (isFields(value) && typeof value.withOptions === 'function')) {
       if (OPTION_NAMES.includes(name)) {
-        throw new PreflightError(`${isOption(name)}.`, { code: INVALID_PARAMS, param: name });
+        throw new PreflightError(isOption(name), { code: INVALID_PARAMS, param: name });
       }
       throwInvalid(name, 'cannot be sent. Pass options as the second argument');
     }
   }
 }
 
-const isOption = (name: string) => `"${name}" is an option: pass it as the second argument`;
+const isOption = (name: string) => `"${name}" is an option: pass it as the second argument.`;
 
 function problemOfName(name: string, call: FieldsCall, documented: readonly string[]): string {
-  if (OPTION_NAMES.includes(name)) return `${isOption(name)}.`;
-  const [meanings = []] = INTENDED_FIELDS.find(([, ...names]) => sameName(name, names) !== undefined) ?? [];
-  const advice = meanings.find((text) => text.includes(' '));
-  const meant = sameName(name, documented) ?? meanings.find((text) => documented.includes(text));
+  if (OPTION_NAMES.includes(name)) return isOption(name);
+  const [intended = []] = INTENDED_FIELDS.find(([, ...names]) => sameName(name, names) !== undefined) ?? [];
+  const advice = intended.find((text) => text.includes(' '));
+  const field = sameName(name, documented) ?? intended.find((text) => documented.includes(text));
   const calls = Object.keys(DOCUMENTED_FIELDS) as FieldsCall[];
   const owner = calls.find((other) => sameName(name, DOCUMENTED_FIELDS[other]) !== undefined);
   const otherwise =
@@ -139,11 +139,11 @@ function problemOfName(name: string, call: FieldsCall, documented: readonly stri
       ? `It is not documented for ${nameOf(call)}. Remove it, or pass it in extraBody.`
       : `It is a parameter of ${nameOf(owner)}. Remove it.`);
   // A name from another call or service is not a typo, so don't suggest a similar one.
-  const close = meant ?? ((owner ?? advice) ? undefined : nearest(name, documented));
-  return `Unknown parameter "${name}". ${didYouMean(name, [], { meant: close, otherwise })}`;
+  const meant = field ?? ((owner ?? advice) ? undefined : nearest(name, documented));
+  return `Unknown parameter "${name}". ${didYouMean(name, [], { meant, otherwise })}`;
 }
 
-/** Code of errors for which the service documents none. */
+/** Code of an error for which the service documents none. */
 export const INVALID_PARAMS = 'invalid_params';
 
 function throwInvalid(param: string, problem: string, at = param): never {
@@ -174,7 +174,7 @@ export function urlsIn(field: string, value: unknown): readonly unknown[] {
 /** Returns why a value is invalid for a field, or undefined if it's valid. */
 type ProblemOf = (value: unknown, field: string) => string | undefined;
 
-/** Throws for values that can't be an ID, a file, or a URL, also in lists. Ignores `undefined` and null. */
+/** Throws for a value, or an item of a list, that can't be an ID, a file, or a URL. Ignores undefined and null. */
 export function checkReferences(params: Fields): void {
   for (const [field, value] of Object.entries(params)) {
     // An edit without a source has its own error code.
@@ -189,8 +189,9 @@ export function checkReferences(params: Fields): void {
 
 function checkField(field: string, value: unknown, problemOf: ProblemOf): void {
   const isList = field.endsWith('s');
-  const wanted = isList ? 'must be a list. Put the value in [ ]' : 'must be one value, not a list';
-  if (isList !== Array.isArray(value)) throwInvalid(field, wanted);
+  if (isList !== Array.isArray(value)) {
+    throwInvalid(field, isList ? 'must be a list. Put the value in [ ]' : 'must be one value, not a list');
+  }
   for (const [index, item] of [value].flat().entries()) {
     const problem = problemOf(item, field);
     if (problem !== undefined) throwInvalid(field, problem, isList ? `${field}[${index}]` : field);
@@ -205,8 +206,9 @@ function checkItems(list: string, value: unknown): void {
       const url = isFields(part) && !isOpaque(part) ? part.url : part;
       if (url === undefined || url === null) continue;
       if (!ITEM_FIELDS.includes(field)) {
-        const own = sameName(field, ITEM_FIELDS);
-        throwInvalid(field, own ? `must be written ${own}` : 'is not a documented field of an item', `${at}.${field}`);
+        const meant = sameName(field, ITEM_FIELDS);
+        const problem = meant ? `must be written ${meant}` : 'is not a documented field of an item';
+        throwInvalid(field, problem, `${at}.${field}`);
       }
       if (!URL_FIELD.test(field)) continue;
       const problem = problemOfUrl(url, list === 'references' ? list : field);
@@ -258,7 +260,7 @@ function uploadFieldFor(field: string): string {
   if (FRAME_FIELDS.some((name) => name === field)) return field.replace('_url', '_upload_id');
   const kind = /image|video|audio/i.exec(field)?.[0].toLowerCase();
   const ofImages = kind === 'image' ? ' (reference_upload_ids for images)' : '';
-  return kind === undefined ? 'a field that takes upload IDs' : `reference_${kind}_upload_ids${ofImages}`;
+  return kind === undefined ? 'a field that accepts upload IDs' : `reference_${kind}_upload_ids${ofImages}`;
 }
 
 /** Returns true if JSON would drop the value's content: a file, bytes, or a function. */

@@ -194,7 +194,7 @@ describe('preflight reports', () => {
       [
         ['checkVideo', 'first_frame_url', 'first_frame_upload_id'],
         ['checkVideo', 'last_frame_url', 'last_frame_upload_id'],
-        ['checkVideo', 'webhook_url', 'a field that takes upload IDs'],
+        ['checkVideo', 'webhook_url', 'a field that accepts upload IDs'],
         ['checkVideo', 'reference_video_urls', 'reference_video_upload_ids', '[0]'],
         ['checkVideo', 'referenceAudioUrls', 'reference_audio_upload_ids', '[0]'],
         ['checkVideoEdit', 'video', 'source_video_upload_id'],
