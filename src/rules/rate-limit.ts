@@ -10,22 +10,22 @@ import type { Rate } from './limits.js';
  */
 export interface RateLimitState {
   /** Calls in flight, with the time when each lease on a slot expires unless renewed. */
-  readonly open: Map<string, number>;
+  readonly inFlight: Map<string, number>;
   /** When the calls that the service may still count ended, earliest first. Each client waits its own window after. */
-  readonly ended: number[];
+  readonly endTimes: number[];
   /** The longest cool-down of a client that uses the limit. */
-  longestMs: number;
+  maxCoolDownMs: number;
   /** Processes and runs with queued calls, in order. */
   queue: QueueEntry[];
   pausedUntilMs: number;
   /** Set after a 429 of a limit without a number, to ramp up its calls. Undefined if they aren't restricted. */
   slowStart: SlowStart | undefined;
   /** Time of the last change, to detect a clock that was set back. */
-  seenMs: number;
+  changedMs: number;
 }
 
 export interface QueueEntry {
-  readonly who: string;
+  readonly owner: string;
   /** When the position expires. */
   readonly untilMs: number;
   /** If true, goes before all entries that aren't urgent. */
@@ -53,10 +53,10 @@ export type RateLimitUpdate =
 
 export interface RateLimitTurn {
   /** A process, or a run that waits outside any process. */
-  readonly who: string;
+  readonly owner: string;
   readonly updates: readonly RateLimitUpdate[];
   /** Its calls in flight. Their leases are renewed for `leaseMs`. */
-  readonly open: Iterable<string>;
+  readonly inFlight: Iterable<string>;
   /** Queued calls, oldest first. A call whose earlier grant was lost is granted again. */
   readonly queued: readonly string[];
   /** Calls that are granted now or not at all. They don't queue. */
@@ -82,8 +82,16 @@ export interface RateLimitReply {
 
 /** Creates the state of an unused limit. Calls are retained for at least the documented window. */
 export function newRateLimit(documented?: Rate): RateLimitState {
-  const longestMs = documented ? coolDownMsOf(documented) : 0;
-  return { open: new Map(), ended: [], longestMs, queue: [], pausedUntilMs: 0, slowStart: undefined, seenMs: 0 };
+  const maxCoolDownMs = documented ? coolDownMsOf(documented) : 0;
+  return {
+    inFlight: new Map(),
+    endTimes: [],
+    maxCoolDownMs,
+    queue: [],
+    pausedUntilMs: 0,
+    slowStart: undefined,
+    changedMs: 0,
+  };
 }
 
 /**
@@ -112,16 +120,16 @@ const FIRST_ROUND: SlowStart = { size: 1, accepted: 0, calls: new Set() };
 
 /** Takes a turn at `nowMs`, in the clock that all users of the limit share. Mutates the state. */
 export function updateSlots(state: RateLimitState, turn: RateLimitTurn, limit: Rate, nowMs: number): RateLimitReply {
-  const { who, queued, immediate } = turn;
-  state.longestMs = Math.max(state.longestMs, coolDownMsOf(limit));
+  const { owner, queued, immediate } = turn;
+  state.maxCoolDownMs = Math.max(state.maxCoolDownMs, coolDownMsOf(limit));
   const isDetached = turn.positionMs === 'untilRetry';
   const before = [expireSlots(state, nowMs), applyUpdates(state, turn, limit, nowMs), renewLeases(state, turn, nowMs)];
   const free = freeSlots(state, limit, nowMs);
-  const position = state.queue.findIndex((entry) => entry.who === who);
+  const position = state.queue.findIndex((entry) => entry.owner === owner);
   const ahead = position < 0 ? newPosition(state, turn) : position;
   const others = state.queue.length - (position < 0 ? 0 : 1);
-  const again = queued.filter((id) => state.open.has(id));
-  const wanted = queued.filter((id) => !state.open.has(id));
+  const again = queued.filter((id) => state.inFlight.has(id));
+  const wanted = queued.filter((id) => !state.inFlight.has(id));
   // The first in the queue may use any free slot. Slots beyond that are divided among all in the queue.
   const most = ahead < free ? Math.max(1, Math.floor(free / (others + 1))) : 0;
   const waiting = wanted.slice(0, most);
@@ -137,7 +145,7 @@ export function updateSlots(state: RateLimitState, turn: RateLimitTurn, limit: R
   const stays = !isServed && limit.limit < Number.POSITIVE_INFINITY;
   const isQueued = enqueue(state, turn, { position, isMoved, stays, sureMs: nowMs + minUntilMs, spareMs: extraMs });
   const isChanged = [...before, isQueued, taken.length > 0 && isCounted(state)].includes(true);
-  if (isChanged) state.seenMs = nowMs;
+  if (isChanged) state.changedMs = nowMs;
   const isDone = isServed && tried.length === immediate.length;
   return { granted: [...again, ...taken], ahead: left, waitMs: isDone ? 0 : waitMs, isChanged };
 }
@@ -162,21 +170,21 @@ export function viewAt(state: RateLimitState, limit: Rate, nowMs: number, ahead 
  * returns true.
  */
 function expireSlots(state: RateLimitState, nowMs: number): boolean {
-  const backMs = Math.max(0, state.seenMs - nowMs);
+  const backMs = Math.max(0, state.changedMs - nowMs);
   if (backMs > 0) {
-    for (const [at, endedMs] of state.ended.entries()) state.ended[at] = endedMs - backMs;
-    for (const [id, untilMs] of state.open) state.open.set(id, untilMs - backMs);
+    for (const [at, endedMs] of state.endTimes.entries()) state.endTimes[at] = endedMs - backMs;
+    for (const [id, untilMs] of state.inFlight) state.inFlight.set(id, untilMs - backMs);
     state.queue = state.queue.map((entry) => ({ ...entry, untilMs: entry.untilMs - backMs }));
     state.pausedUntilMs -= backMs;
-    state.seenMs = nowMs;
+    state.changedMs = nowMs;
   }
-  const { ended, open, longestMs } = state;
-  const over = ended.findIndex((endedMs) => endedMs + longestMs > nowMs);
-  ended.splice(0, over < 0 ? ended.length : over);
+  const { endTimes, inFlight, maxCoolDownMs } = state;
+  const over = endTimes.findIndex((endedMs) => endedMs + maxCoolDownMs > nowMs);
+  endTimes.splice(0, over < 0 ? endTimes.length : over);
   // Sorted by expiry.
-  for (const [id, untilMs] of open) {
+  for (const [id, untilMs] of inFlight) {
     if (untilMs > nowMs) break;
-    open.delete(id);
+    inFlight.delete(id);
     state.slowStart = state.slowStart && withoutCall(state.slowStart, id);
   }
   if (state.queue.some(({ untilMs }) => untilMs <= nowMs))
@@ -195,13 +203,13 @@ function applyUpdates(state: RateLimitState, { updates }: RateLimitTurn, limit: 
       if (limit.limit === Number.POSITIVE_INFINITY) state.slowStart = FIRST_ROUND;
     } else {
       const { call, outcome, agoMs } = update;
-      const wasOpen = state.open.delete(call);
+      const wasInFlight = state.inFlight.delete(call);
       state.slowStart = state.slowStart && afterCall(state.slowStart, call, outcome);
       const graceMs = outcome === 'unknown' ? LATE_ARRIVAL_MS : 0;
       const endedMs = nowMs - agoMs + graceMs;
-      const coolsDown = outcome !== 'unused' && endedMs + state.longestMs > nowMs;
+      const coolsDown = outcome !== 'unused' && endedMs + state.maxCoolDownMs > nowMs;
       if (coolsDown) coolDown(state, endedMs);
-      if (!wasOpen && !coolsDown) continue;
+      if (!wasInFlight && !coolsDown) continue;
     }
     isChanged = true;
   }
@@ -209,17 +217,17 @@ function applyUpdates(state: RateLimitState, { updates }: RateLimitTurn, limit: 
 }
 
 /** Marks a slot as cooling down from `endedMs`. The times are sorted, and most slots go last. */
-function coolDown({ ended }: RateLimitState, endedMs: number): void {
-  let at = ended.length;
-  while (at > 0 && (ended[at - 1] ?? 0) > endedMs) at--;
-  ended.splice(at, 0, endedMs);
+function coolDown({ endTimes }: RateLimitState, endedMs: number): void {
+  let at = endTimes.length;
+  while (at > 0 && (endTimes[at - 1] ?? 0) > endedMs) at--;
+  endTimes.splice(at, 0, endedMs);
 }
 
 /** Returns the index of the first ended call that still cools down for a client. */
-function firstCooling({ ended }: RateLimitState, limit: Rate, nowMs: number): number {
+function firstCooling({ endTimes }: RateLimitState, limit: Rate, nowMs: number): number {
   const overMs = nowMs - coolDownMsOf(limit);
-  const at = ended.findIndex((endedMs) => endedMs > overMs);
-  return at < 0 ? ended.length : at;
+  const at = endTimes.findIndex((endedMs) => endedMs > overMs);
+  return at < 0 ? endTimes.length : at;
 }
 
 /** Returns the slow start after a call of its round has ended, or undefined if it's over. */
@@ -238,13 +246,13 @@ function withoutCall(slowStart: SlowStart, id: string): SlowStart {
 }
 
 /** Renews the leases of a live process. Returns true if one was due. */
-function renewLeases({ open }: RateLimitState, { open: own, leaseMs }: RateLimitTurn, nowMs: number): boolean {
+function renewLeases({ inFlight }: RateLimitState, { inFlight: own, leaseMs }: RateLimitTurn, nowMs: number): boolean {
   let isChanged = false;
   for (const id of own) {
-    const untilMs = open.get(id) ?? 0;
+    const untilMs = inFlight.get(id) ?? 0;
     if (untilMs > nowMs + leaseMs - RENEW_MS) continue;
-    open.delete(id);
-    open.set(id, nowMs + leaseMs);
+    inFlight.delete(id);
+    inFlight.set(id, nowMs + leaseMs);
     isChanged = true;
   }
   return isChanged;
@@ -258,17 +266,17 @@ function freeSlots(state: RateLimitState, limit: Rate, nowMs: number): number {
 }
 
 function usedSlots(state: RateLimitState, limit: Rate, nowMs: number): number {
-  return state.open.size + state.ended.length - firstCooling(state, limit, nowMs);
+  return state.inFlight.size + state.endTimes.length - firstCooling(state, limit, nowMs);
 }
 
 /** Without a window, calls are counted only for clients that have one, and during a slow start. */
-function isCounted({ longestMs, slowStart }: RateLimitState): boolean {
-  return longestMs > 0 || slowStart !== undefined;
+function isCounted({ maxCoolDownMs, slowStart }: RateLimitState): boolean {
+  return maxCoolDownMs > 0 || slowStart !== undefined;
 }
 
 function occupySlot(state: RateLimitState, id: string, limit: Rate, untilMs: number): void {
   if (!isCounted(state)) return;
-  state.open.set(id, untilMs);
+  state.inFlight.set(id, untilMs);
   const { slowStart } = state;
   if (slowStart && limit.limit === Number.POSITIVE_INFINITY)
     state.slowStart = { ...slowStart, calls: new Set([...slowStart.calls, id]) };
@@ -300,8 +308,8 @@ function enqueue(state: RateLimitState, turn: RateLimitTurn, placement: Placemen
   if (stays && !isMoved && untilMs >= sureMs + spareMs / 2) return false;
   if (position >= 0) queue.splice(position, 1);
   const at = isMoved || position < 0 ? newPosition(state, turn) : position;
-  const { who, isUrgent = false } = turn;
-  if (stays) queue.splice(at, 0, { who, untilMs: Math.ceil(sureMs + spareMs), isUrgent });
+  const { owner, isUrgent = false } = turn;
+  if (stays) queue.splice(at, 0, { owner, untilMs: Math.ceil(sureMs + spareMs), isUrgent });
   return true;
 }
 
@@ -328,6 +336,6 @@ function waitOf(state: RateLimitState, { limit, nowMs, ahead, isDetached }: Wait
   const windows = Math.floor((short - excess) / limit.limit);
   const lateMs = isDetached ? (windows + 1) * (limit.windowMs * DETACHED_SHARE + DETACHED_DELAY_MS) : 0;
   const at = firstCooling(state, limit, nowMs) + excess + ((short - excess) % limit.limit);
-  const slotMs = (state.ended[at] ?? nowMs) - nowMs + (windows + 1) * coolDownMs + lateMs;
+  const slotMs = (state.endTimes[at] ?? nowMs) - nowMs + (windows + 1) * coolDownMs + lateMs;
   return Math.max(pauseMs, slotMs);
 }

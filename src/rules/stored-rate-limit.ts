@@ -3,11 +3,11 @@ import { newRateLimit, type RateLimitState, SLOW_START_MS } from './rate-limit.j
 /** The stored format. Times are relative to `at`, so a full limit of 300 calls takes a kilobyte. */
 interface StoredRateLimit {
   readonly at: number;
-  readonly open: Readonly<Record<string, number>>;
+  readonly inFlight: Readonly<Record<string, number>>;
   /** When calls ended. Each is relative to the previous one. */
-  readonly ended: readonly number[];
-  readonly longest: number;
-  readonly queue: readonly (readonly [who: string, afterMs: number, isUrgent?: 1])[];
+  readonly endTimes: readonly number[];
+  readonly maxCoolDown: number;
+  readonly queue: readonly (readonly [owner: string, afterMs: number, isUrgent?: 1])[];
   readonly pause: number;
   readonly slow?: { readonly size: number; readonly accepted: number; readonly calls: readonly string[] };
 }
@@ -17,43 +17,46 @@ const SPARE_MS = 60_000;
 
 /** Returns the state as text, with its lifetime in milliseconds, or null if nothing is left to store. */
 export function encodeRateLimit(state: RateLimitState): { readonly value: string; readonly ttlMs: number } | null {
-  const { open, ended, longestMs, queue, pausedUntilMs, slowStart, seenMs } = state;
-  const leases = [...open.values(), ...queue.map(({ untilMs }) => untilMs)];
+  const { inFlight, endTimes, maxCoolDownMs, queue, pausedUntilMs, slowStart, changedMs } = state;
+  const leases = [...inFlight.values(), ...queue.map(({ untilMs }) => untilMs)];
   const slowMs = slowStart === undefined ? 0 : pausedUntilMs + SLOW_START_MS;
-  const overMs = Math.max((ended.at(-1) ?? 0) + longestMs, pausedUntilMs, slowMs, ...leases);
-  if (overMs <= seenMs) return null;
-  const after = (untilMs: number) => Math.ceil(untilMs - seenMs);
+  const overMs = Math.max((endTimes.at(-1) ?? 0) + maxCoolDownMs, pausedUntilMs, slowMs, ...leases);
+  if (overMs <= changedMs) return null;
+  const after = (untilMs: number) => Math.ceil(untilMs - changedMs);
   const stored: StoredRateLimit = {
-    at: seenMs,
-    open: Object.fromEntries([...open].map(([id, untilMs]) => [id, after(untilMs)])),
-    ended: ended.map((endedMs, at) => after(endedMs) - after(ended[at - 1] ?? seenMs)),
-    longest: longestMs,
-    queue: queue.map(({ who, untilMs, isUrgent }) => (isUrgent ? [who, after(untilMs), 1] : [who, after(untilMs)])),
+    at: changedMs,
+    inFlight: Object.fromEntries([...inFlight].map(([id, untilMs]) => [id, after(untilMs)])),
+    endTimes: endTimes.map((endedMs, at) => after(endedMs) - after(endTimes[at - 1] ?? changedMs)),
+    maxCoolDown: maxCoolDownMs,
+    queue: queue.map(({ owner, untilMs, isUrgent }) =>
+      isUrgent ? [owner, after(untilMs), 1] : [owner, after(untilMs)],
+    ),
     // A pause that ended long ago no longer matters.
     pause: Math.max(-SLOW_START_MS, after(pausedUntilMs)),
     ...(slowStart && { slow: { ...slowStart, calls: [...slowStart.calls] } }),
   };
-  return { value: JSON.stringify(stored), ttlMs: Math.ceil(overMs - seenMs) + SPARE_MS };
+  return { value: JSON.stringify(stored), ttlMs: Math.ceil(overMs - changedMs) + SPARE_MS };
 }
 
 /** Decodes the text of {@link encodeRateLimit}. Returns undefined if it's anything else. */
 export function decodeRateLimit(value: string | undefined): RateLimitState | undefined {
   if (value === undefined) return newRateLimit();
   const stored = parsed(value);
-  if (typeof stored?.at !== 'number' || !Array.isArray(stored.ended) || !Array.isArray(stored.queue)) return undefined;
-  const { at, open, ended, longest, queue, pause, slow } = stored;
+  if (typeof stored?.at !== 'number' || !Array.isArray(stored.endTimes) || !Array.isArray(stored.queue))
+    return undefined;
+  const { at, inFlight, endTimes, maxCoolDown, queue, pause, slow } = stored;
   let endedMs = at;
   return {
-    open: new Map(Object.entries(open).map(([id, afterMs]) => [id, at + afterMs])),
-    ended: ended.map((afterMs) => {
+    inFlight: new Map(Object.entries(inFlight).map(([id, afterMs]) => [id, at + afterMs])),
+    endTimes: endTimes.map((afterMs) => {
       endedMs += afterMs;
       return endedMs;
     }),
-    longestMs: longest,
-    queue: queue.map(([who, afterMs, isUrgent]) => ({ who, untilMs: at + afterMs, isUrgent: isUrgent === 1 })),
+    maxCoolDownMs: maxCoolDown,
+    queue: queue.map(([owner, afterMs, isUrgent]) => ({ owner, untilMs: at + afterMs, isUrgent: isUrgent === 1 })),
     pausedUntilMs: at + pause,
     slowStart: slow && { ...slow, calls: new Set(slow.calls) },
-    seenMs: at,
+    changedMs: at,
   };
 }
 

@@ -100,10 +100,10 @@ export class RateLimit {
   /** If true, other processes or requests change the state, too. */
   readonly #isShared: boolean;
   readonly #reportMs: number;
-  #who: string | undefined;
+  #owner: string | undefined;
   #calls = 0;
   #isUpdating = false;
-  readonly #open = new Set<string>();
+  readonly #inFlight = new Set<string>();
   /** Updates not yet applied, and updates applied only to the local copy during an outage. */
   #updates: readonly SlotUpdate[] = [];
   #replay: readonly SlotUpdate[] = [];
@@ -164,7 +164,7 @@ export class RateLimit {
 
   #waitAt(position: number): RateLimitWait {
     const { backend, name } = this.#options;
-    const others = backend.peek(({ queue }) => queue.findIndex(({ who }) => who === this.#who));
+    const others = backend.peek(({ queue }) => queue.findIndex(({ owner }) => owner === this.#owner));
     const ahead = Math.max(0, others) + position;
     const { waitMs, pausedMs } = this.peek(ahead);
     return { limit: name, waitMs, queued: ahead + 1, reason: pausedMs > 0 ? 'pause' : 'limit' };
@@ -172,8 +172,8 @@ export class RateLimit {
 
   #newRequest(warn: RateLimitedCall['warn'], run?: DetachedRun): SlotRequest {
     // Don't create it in the constructor, because Workers forbid random numbers while a module loads.
-    this.#who ??= this.#options.random.uuid().replaceAll('-', '').slice(-12);
-    return { id: `${this.#who}.${(this.#calls++).toString(36)}`, run, warn };
+    this.#owner ??= this.#options.random.uuid().replaceAll('-', '').slice(-12);
+    return { id: `${this.#owner}.${(this.#calls++).toString(36)}`, run, warn };
   }
 
   /** Takes a turn for this process's calls, and for detached runs. */
@@ -210,9 +210,9 @@ export class RateLimit {
     const reply = updateSlots(
       state,
       {
-        who: this.#who ?? '',
+        owner: this.#owner ?? '',
         updates: updates.map((update) => relativeTo(startMs, update)),
-        open: this.#isShared ? this.#open : [],
+        inFlight: this.#isShared ? this.#inFlight : [],
         queued: queued.map(({ id }) => id),
         immediate: own.map(({ id }) => id),
         leaseMs,
@@ -226,14 +226,14 @@ export class RateLimit {
     let { isChanged } = reply;
     for (const { id, run } of immediate) {
       if (run === undefined) continue;
-      const { id: who, isUrgent } = run;
-      const detached = { who, isUrgent, queued: [id], positionMs: 'untilRetry', leaseMs } as const;
-      const own = updateSlots(state, { ...detached, updates: [], open: [], immediate: [] }, limit, nowMs);
+      const { id: owner, isUrgent } = run;
+      const detached = { owner, isUrgent, queued: [id], positionMs: 'untilRetry', leaseMs } as const;
+      const own = updateSlots(state, { ...detached, updates: [], inFlight: [], immediate: [] }, limit, nowMs);
       if (own.granted.length > 0) granted.add(id);
       else runWaitMs.set(id, own.waitMs);
       isChanged ||= own.isChanged;
     }
-    const counted = new Set([...granted].filter((id) => state.open.has(id)));
+    const counted = new Set([...granted].filter((id) => state.inFlight.has(id)));
     const { ahead, waitMs } = reply;
     return { isChanged, result: { granted, counted, ahead, waitMs, runWaitMs, isLocal, isChanged } };
   }
@@ -270,9 +270,9 @@ export class RateLimit {
   }
 
   #slot(id: string): Release {
-    this.#open.add(id);
+    this.#inFlight.add(id);
     return (outcome = 'counted') => {
-      if (!this.#open.delete(id)) return;
+      if (!this.#inFlight.delete(id)) return;
       this.#updates = [...this.#updates, { call: id, outcome, atMs: this.#options.clock.now() }];
       // Report immediately if no other process needs the update, otherwise in a batch.
       if (this.#reportMs === 0) this.#queue.serve();
@@ -288,8 +288,8 @@ export class RateLimit {
     const outageMs = outage && outage.untilMs > nowMs ? outage.untilMs : undefined;
     const updatesMs = (this.#updates[0]?.atMs ?? Number.POSITIVE_INFINITY) + this.#reportMs;
     const reportMs = this.#queue.size > 0 ? Math.max(updatesMs, this.#nextTurnMs) : updatesMs;
-    const isOpen = this.#open.size + this.#replay.length > 0;
-    const dueMs = Math.min(reportMs, isOpen ? (outageMs ?? nowMs + RENEW_MS) : Number.POSITIVE_INFINITY);
+    const hasCalls = this.#inFlight.size + this.#replay.length > 0;
+    const dueMs = Math.min(reportMs, hasCalls ? (outageMs ?? nowMs + RENEW_MS) : Number.POSITIVE_INFINITY);
     if (this.#timer && this.#timer.dueMs <= dueMs) return;
     this.#timer?.stop();
     this.#timer = undefined;

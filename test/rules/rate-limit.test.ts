@@ -14,17 +14,17 @@ const LIMIT = { limit: 4, windowMs: 10_000 };
 const REST_MS = 10_006;
 const LEASE_MS = 25_000;
 
-const turn = (who: string, more: Partial<RateLimitTurn> = {}): RateLimitTurn => ({
-  who,
+const turn = (owner: string, more: Partial<RateLimitTurn> = {}): RateLimitTurn => ({
+  owner,
   updates: [],
-  open: [],
+  inFlight: [],
   queued: [],
   immediate: [],
   leaseMs: LEASE_MS,
   positionMs: 15_000,
   ...more,
 });
-const ids = (who: string, count: number) => Array.from({ length: count }, (_, at) => `${who}${at}`);
+const ids = (owner: string, count: number) => Array.from({ length: count }, (_, at) => `${owner}${at}`);
 
 describe('updateSlots', () => {
   it('grants all free slots to a single process, and shares them among several', () => {
@@ -42,16 +42,16 @@ describe('updateSlots', () => {
   it('grants one slot while others wait, and moves the process to the end of the queue', () => {
     const state = newRateLimit();
     updateSlots(state, turn('x', { queued: ids('x', 4) }), LIMIT, 0);
-    for (const who of ['a', 'b', 'c']) updateSlots(state, turn(who, { queued: ids(who, 5) }), LIMIT, 0);
+    for (const owner of ['a', 'b', 'c']) updateSlots(state, turn(owner, { queued: ids(owner, 5) }), LIMIT, 0);
     const updates = ids('x', 4).map((call) => ({ call, outcome: 'unused', agoMs: 0 }) as const);
     expect(updateSlots(state, turn('b', { queued: ids('b', 5), updates }), LIMIT, 1).granted).toEqual(['b0']);
-    expect(state.queue.map(({ who }) => who)).toEqual(['a', 'c', 'b']);
+    expect(state.queue.map(({ owner }) => owner)).toEqual(['a', 'c', 'b']);
     // Three slots are left for three waiting processes.
     expect(updateSlots(state, turn('b', { queued: ids('b', 5).slice(1) }), LIMIT, 1).granted).toEqual(['b1']);
     expect(updateSlots(state, turn('b', { queued: ids('b', 5).slice(2) }), LIMIT, 1).granted).toEqual([]);
     expect(updateSlots(state, turn('a', { queued: ['a0'] }), LIMIT, 1).granted).toEqual(['a0']);
     expect(updateSlots(state, turn('c', { queued: ['c0'] }), LIMIT, 1).granted).toEqual(['c0']);
-    expect(state.queue.map(({ who }) => who)).toEqual(['b']);
+    expect(state.queue.map(({ owner }) => owner)).toEqual(['b']);
   });
 
   it('is idempotent if its result was lost', () => {
@@ -85,7 +85,7 @@ describe('updateSlots', () => {
     updateSlots(state, turn('a', { queued: ids('a', 4) }), LIMIT, 0);
     const answered = (call: string, agoMs: number) => ({ call, outcome: 'counted', agoMs }) as const;
     updateSlots(state, turn('a', { updates: [answered('a0', 500), answered('a1', 0)] }), LIMIT, 1_000);
-    const waits = ids('b', 6).map((who) => updateSlots(state, turn(who, { queued: [who] }), LIMIT, 1_000).waitMs);
+    const waits = ids('b', 6).map((owner) => updateSlots(state, turn(owner, { queued: [owner] }), LIMIT, 1_000).waitMs);
     expect(waits).toEqual([REST_MS - 500, REST_MS, REST_MS, REST_MS, 2 * REST_MS - 500, 2 * REST_MS]);
   });
 
@@ -115,7 +115,7 @@ describe('a clock that is set back', () => {
 describe('a stored limit', () => {
   it('parses to its original state after any events', () => {
     const action = fc.record({
-      who: fc.constantFrom('a', 'b', 'c'),
+      owner: fc.constantFrom('a', 'b', 'c'),
       afterMs: fc.integer({ min: 0, max: 4_000 }),
       asks: fc.integer({ min: 0, max: 3 }),
       isUrgent: fc.boolean(),
@@ -126,13 +126,13 @@ describe('a stored limit', () => {
       const state = newRateLimit();
       let nowMs = 1_000_000;
       let calls = 0;
-      for (const { who, afterMs, asks, isUrgent, ended, limit } of actions) {
+      for (const { owner, afterMs, asks, isUrgent, ended, limit } of actions) {
         nowMs += afterMs;
-        const [id = ''] = state.open.keys();
+        const [id = ''] = state.inFlight.keys();
         const updates: readonly RateLimitUpdate[] =
           ended === 'none' ? [] : ended === 'pause' ? [{ pauseMs: 900 }] : [{ call: id, outcome: ended, agoMs: 10 }];
-        const requested = ids(`${who}${++calls}.`, asks);
-        updateSlots(state, turn(who, { queued: requested, updates, isUrgent }), { ...LIMIT, limit }, nowMs);
+        const requested = ids(`${owner}${++calls}.`, asks);
+        updateSlots(state, turn(owner, { queued: requested, updates, isUrgent }), { ...LIMIT, limit }, nowMs);
         const stored = encodeRateLimit(state);
         if (stored === null) continue;
         const decoded = decodeRateLimit(stored.value);
