@@ -1,4 +1,4 @@
-// The rules of one rate limit. Its state is in memory, or in a store that processes share.
+// The rules of one rate limit. Its state is in memory, or in a store that several processes share.
 import type { Rate } from './limits.js';
 
 /**
@@ -11,14 +11,14 @@ import type { Rate } from './limits.js';
 export interface RateLimitState {
   /** Calls in flight, with the time when each lease on a slot expires unless renewed. */
   readonly inFlight: Map<string, number>;
-  /** When the calls that the service may still count ended, earliest first. Each client waits its own window after. */
+  /** When calls that the service may still count ended, earliest first. Each client applies its own window to them. */
   readonly endTimes: number[];
-  /** The longest cool-down of a client that uses the limit. */
+  /** The longest cool-down among the clients that use the limit. */
   maxCoolDownMs: number;
   /** Processes and runs with queued calls, in order. */
   queue: QueueEntry[];
   pausedUntilMs: number;
-  /** Set after a 429 of a limit without a number, to ramp up its calls. Undefined if they aren't restricted. */
+  /** Ramps up calls after a 429 of a limit without a number. Undefined if calls aren't restricted. */
   slowStart: SlowStart | undefined;
   /** Time of the last change, to detect a clock that was set back. */
   changedMs: number;
@@ -32,7 +32,7 @@ export interface QueueEntry {
   readonly isUrgent: boolean;
 }
 
-/** Rounds of 1, 2, 4, … calls. The next round begins when the service has accepted all calls of the current one. */
+/** Rounds of 1, 2, 4, … calls. The next round begins once the service has accepted all calls of the current round. */
 interface SlowStart {
   readonly size: number;
   readonly accepted: number;
@@ -57,23 +57,23 @@ export interface RateLimitTurn {
   readonly updates: readonly RateLimitUpdate[];
   /** Its calls in flight. Their leases are renewed for `leaseMs`. */
   readonly inFlight: Iterable<string>;
-  /** Queued calls, oldest first. A call whose earlier grant was lost is granted again. */
+  /** Queued calls, oldest first. If the response to an earlier turn was lost, its grants are repeated. */
   readonly queued: readonly string[];
-  /** Calls that are granted now or not at all. They don't queue. */
+  /** Calls that don't queue: each gets a slot in this turn or none. */
   readonly immediate: readonly string[];
-  /** Must exceed a window by the longest silence of a live process. */
+  /** Must be at least a window plus the longest silence of a live process. */
   readonly leaseMs: number;
-  /** How long the position in the queue is retained. `untilRetry`: until after the wait that the reply requests. */
+  /** How long the position in the queue is retained. `untilRetry`: until some time after the reply's `waitMs`. */
   readonly positionMs: number | 'untilRetry';
   readonly isUrgent?: boolean;
 }
 
 export interface RateLimitReply {
   readonly granted: readonly string[];
-  /** Entries ahead of the first call that still waits. */
+  /** Queue entries ahead of the first call without a slot. */
   readonly ahead: number;
   /**
-   * Milliseconds until that call may be sent, or 0 if the next turn may grant more immediately. A lower bound if it
+   * Milliseconds until that call may be sent, or 0 if another turn may grant more immediately. A lower bound if it
    * depends on calls in flight.
    */
   readonly waitMs: number;
@@ -111,7 +111,7 @@ const DETACHED_SHARE = 0.03;
 const DETACHED_DELAY_MS = 200;
 /** How long a detached run's position is retained after that. */
 const DETACHED_RETAIN_MS = 30_000;
-/** Poll interval for calls in flight during a slow start. */
+/** Interval for checking a slow start whose round is full. */
 const SLOW_START_POLL_MS = 1_000;
 /** A slow start ends this long after the last pause, or after a round of the maximum size. */
 export const SLOW_START_MS = 60_000;
@@ -123,31 +123,34 @@ export function updateSlots(state: RateLimitState, turn: RateLimitTurn, limit: R
   const { owner, queued, immediate } = turn;
   state.maxCoolDownMs = Math.max(state.maxCoolDownMs, coolDownMsOf(limit));
   const isDetached = turn.positionMs === 'untilRetry';
-  const before = [expireSlots(state, nowMs), applyUpdates(state, turn, limit, nowMs), renewLeases(state, turn, nowMs)];
+  const changes = [expireSlots(state, nowMs), applyUpdates(state, turn, limit, nowMs), renewLeases(state, turn, nowMs)];
   const free = freeSlots(state, limit, nowMs);
   const position = state.queue.findIndex((entry) => entry.owner === owner);
-  const ahead = position < 0 ? newPosition(state, turn) : position;
+  const before = position < 0 ? newPosition(state, turn) : position;
   const others = state.queue.length - (position < 0 ? 0 : 1);
-  const again = queued.filter((id) => state.inFlight.has(id));
-  const wanted = queued.filter((id) => !state.inFlight.has(id));
-  // The first in the queue may use any free slot. Slots beyond that are divided among all in the queue.
-  const most = ahead < free ? Math.max(1, Math.floor(free / (others + 1))) : 0;
-  const waiting = wanted.slice(0, most);
-  const isServed = waiting.length === wanted.length;
-  const tried = isServed ? immediate.slice(0, Math.max(0, free - waiting.length - others)) : [];
-  const taken = [...waiting, ...tried];
-  for (const id of taken) occupySlot(state, id, limit, nowMs + turn.leaseMs);
-  const isMoved = waiting.length > 0;
-  const left = isMoved || isServed ? others : ahead;
-  const waitMs = waitOf(state, { limit, nowMs, ahead: left, isDetached });
-  const [minUntilMs, extraMs] = turn.positionMs === 'untilRetry' ? [waitMs, DETACHED_RETAIN_MS] : [0, turn.positionMs];
+  const repeated = queued.filter((id) => state.inFlight.has(id));
+  const waiting = queued.filter((id) => !state.inFlight.has(id));
+  // The first in the queue may use any free slot. Further slots are divided among all in the queue.
+  const maxGrants = before < free ? Math.max(1, Math.floor(free / (others + 1))) : 0;
+  const fromQueue = waiting.slice(0, maxGrants);
+  const isServed = fromQueue.length === waiting.length;
+  const withoutQueue = isServed ? immediate.slice(0, Math.max(0, free - fromQueue.length - others)) : [];
+  const grants = [...fromQueue, ...withoutQueue];
+  for (const id of grants) occupySlot(state, id, limit, nowMs + turn.leaseMs);
+  const isMoved = fromQueue.length > 0;
+  const ahead = isMoved || isServed ? others : before;
+  const waitMs = waitOf(state, { limit, nowMs, ahead, isDetached });
+  const retention =
+    turn.positionMs === 'untilRetry'
+      ? { minUntilMs: nowMs + waitMs, extraMs: DETACHED_RETAIN_MS }
+      : { minUntilMs: nowMs, extraMs: turn.positionMs };
   // A limit without a number has no queue: only a pause or a slow start delays its calls.
-  const stays = !isServed && limit.limit < Number.POSITIVE_INFINITY;
-  const isQueued = enqueue(state, turn, { position, isMoved, stays, sureMs: nowMs + minUntilMs, spareMs: extraMs });
-  const isChanged = [...before, isQueued, taken.length > 0 && isCounted(state)].includes(true);
+  const isQueued = !isServed && limit.limit < Number.POSITIVE_INFINITY;
+  const hasMoved = updateQueue(state, turn, { position, isMoved, isQueued, ...retention });
+  const isChanged = [...changes, hasMoved, grants.length > 0 && isCounted(state)].includes(true);
   if (isChanged) state.changedMs = nowMs;
-  const isDone = isServed && tried.length === immediate.length;
-  return { granted: [...again, ...taken], ahead: left, waitMs: isDone ? 0 : waitMs, isChanged };
+  const isDone = isServed && withoutQueue.length === immediate.length;
+  return { granted: [...repeated, ...grants], ahead, waitMs: isDone ? 0 : waitMs, isChanged };
 }
 
 /** A rate limit as seen by a call with `ahead` others before it. */
@@ -179,8 +182,8 @@ function expireSlots(state: RateLimitState, nowMs: number): boolean {
     state.changedMs = nowMs;
   }
   const { endTimes, inFlight, maxCoolDownMs } = state;
-  const over = endTimes.findIndex((endedMs) => endedMs + maxCoolDownMs > nowMs);
-  endTimes.splice(0, over < 0 ? endTimes.length : over);
+  const expired = endTimes.findIndex((endedMs) => endedMs + maxCoolDownMs > nowMs);
+  endTimes.splice(0, expired < 0 ? endTimes.length : expired);
   // Sorted by expiry.
   for (const [id, untilMs] of inFlight) {
     if (untilMs > nowMs) break;
@@ -216,7 +219,7 @@ function applyUpdates(state: RateLimitState, { updates }: RateLimitTurn, limit: 
   return isChanged;
 }
 
-/** Marks a slot as cooling down from `endedMs`. The times are sorted, and most slots go last. */
+/** Marks a slot as cooling down from `endedMs`. Searches the sorted times from the end, where most belong. */
 function coolDown({ endTimes }: RateLimitState, endedMs: number): void {
   let at = endTimes.length;
   while (at > 0 && (endTimes[at - 1] ?? 0) > endedMs) at--;
@@ -225,19 +228,19 @@ function coolDown({ endTimes }: RateLimitState, endedMs: number): void {
 
 /** Returns the index of the first ended call that still cools down for a client. */
 function firstCooling({ endTimes }: RateLimitState, limit: Rate, nowMs: number): number {
-  const overMs = nowMs - coolDownMsOf(limit);
-  const at = endTimes.findIndex((endedMs) => endedMs > overMs);
+  const sinceMs = nowMs - coolDownMsOf(limit);
+  const at = endTimes.findIndex((endedMs) => endedMs > sinceMs);
   return at < 0 ? endTimes.length : at;
 }
 
-/** Returns the slow start after a call of its round has ended, or undefined if it's over. */
+/** Returns the slow start after a call has ended, or undefined if that was its last round. */
 function afterCall(slowStart: SlowStart, id: string, outcome: SlotOutcome): SlowStart | undefined {
   if (!slowStart.calls.has(id)) return slowStart;
-  const rest = withoutCall(slowStart, id);
+  const round = withoutCall(slowStart, id);
   // A failure doesn't reveal anything about the limit, so another call replaces it in the round.
-  if (outcome !== 'accepted') return rest;
-  if (rest.accepted + 1 < rest.size) return { ...rest, accepted: rest.accepted + 1 };
-  return rest.size < MAX_SLOW_START ? { ...FIRST_ROUND, size: 2 * rest.size } : undefined;
+  if (outcome !== 'accepted') return round;
+  if (round.accepted + 1 < round.size) return { ...round, accepted: round.accepted + 1 };
+  return round.size < MAX_SLOW_START ? { ...FIRST_ROUND, size: 2 * round.size } : undefined;
 }
 
 function withoutCall(slowStart: SlowStart, id: string): SlowStart {
@@ -269,7 +272,7 @@ function usedSlots(state: RateLimitState, limit: Rate, nowMs: number): number {
   return state.inFlight.size + state.endTimes.length - firstCooling(state, limit, nowMs);
 }
 
-/** Without a window, calls are counted only for clients that have one, and during a slow start. */
+/** Returns true if calls are counted: a client's limit has a window, or a slow start is in progress. */
 function isCounted({ maxCoolDownMs, slowStart }: RateLimitState): boolean {
   return maxCoolDownMs > 0 || slowStart !== undefined;
 }
@@ -291,51 +294,52 @@ function newPosition({ queue }: RateLimitState, { isUrgent = false }: RateLimitT
 interface Placement {
   /** The current position, or -1 for none. */
   readonly position: number;
-  /** If true, it was served, so it moves to the end. */
+  /** If true, the owner got a slot, so its entry moves to the end. */
   readonly isMoved: boolean;
-  readonly stays: boolean;
-  /** When the minimum retention of the position ends, and how long it's retained after that. */
-  readonly sureMs: number;
-  readonly spareMs: number;
+  /** If false, no call of the owner waits, so its entry is removed. */
+  readonly isQueued: boolean;
+  /** The position expires `extraMs` after this. It is renewed when half of `extraMs` is left. */
+  readonly minUntilMs: number;
+  readonly extraMs: number;
 }
 
-/** Adds, moves, or removes the queue entry of the turn. Returns true if the queue changed. */
-function enqueue(state: RateLimitState, turn: RateLimitTurn, placement: Placement): boolean {
-  const { position, isMoved, stays, sureMs, spareMs } = placement;
+/** Adds, moves, or removes the owner's queue entry. Returns true if the queue changed. */
+function updateQueue(state: RateLimitState, turn: RateLimitTurn, placement: Placement): boolean {
+  const { position, isMoved, isQueued, minUntilMs, extraMs } = placement;
   const { queue } = state;
   const { untilMs = 0 } = queue[position] ?? {};
-  if (!stays && position < 0) return false;
-  if (stays && !isMoved && untilMs >= sureMs + spareMs / 2) return false;
+  if (!isQueued && position < 0) return false;
+  if (isQueued && !isMoved && untilMs >= minUntilMs + extraMs / 2) return false;
   if (position >= 0) queue.splice(position, 1);
   const at = isMoved || position < 0 ? newPosition(state, turn) : position;
   const { owner, isUrgent = false } = turn;
-  if (stays) queue.splice(at, 0, { owner, untilMs: Math.ceil(sureMs + spareMs), isUrgent });
+  if (isQueued) queue.splice(at, 0, { owner, untilMs: Math.ceil(minUntilMs + extraMs), isUrgent });
   return true;
 }
 
-interface Waiting {
+interface WaitingCall {
   readonly limit: Rate;
   readonly nowMs: number;
   readonly ahead: number;
-  /** If true, waits outside any process and retries when its slot is certainly free. */
+  /** If true, the call waits outside any process, so it retries only once its slot is certainly free. */
   readonly isDetached: boolean;
 }
 
 /** Returns the wait of a call with `ahead` others before it. A lower bound if it depends on calls in flight. */
-function waitOf(state: RateLimitState, { limit, nowMs, ahead, isDetached }: Waiting): number {
+function waitOf(state: RateLimitState, { limit, nowMs, ahead, isDetached }: WaitingCall): number {
   const pauseMs = Math.max(0, state.pausedUntilMs - nowMs);
   if (limit.limit === Number.POSITIVE_INFINITY) {
     return pauseMs === 0 && freeSlots(state, limit, nowMs) === 0 ? SLOW_START_POLL_MS : pauseMs;
   }
   const used = usedSlots(state, limit, nowMs);
-  const short = ahead - (limit.limit - used);
-  if (short < 0) return pauseMs;
+  const missing = ahead - (limit.limit - used);
+  if (missing < 0) return pauseMs;
   const coolDownMs = coolDownMsOf(limit);
-  // Clients with a higher limit may use more slots than this one has.
+  // Clients with a higher limit may use more slots than this client's limit allows.
   const excess = Math.max(0, used - limit.limit);
-  const windows = Math.floor((short - excess) / limit.limit);
+  const windows = Math.floor((missing - excess) / limit.limit);
   const lateMs = isDetached ? (windows + 1) * (limit.windowMs * DETACHED_SHARE + DETACHED_DELAY_MS) : 0;
-  const at = firstCooling(state, limit, nowMs) + excess + ((short - excess) % limit.limit);
+  const at = firstCooling(state, limit, nowMs) + excess + ((missing - excess) % limit.limit);
   const slotMs = (state.endTimes[at] ?? nowMs) - nowMs + (windows + 1) * coolDownMs + lateMs;
   return Math.max(pauseMs, slotMs);
 }

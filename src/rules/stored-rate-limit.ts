@@ -1,10 +1,10 @@
 import { newRateLimit, type RateLimitState, SLOW_START_MS } from './rate-limit.js';
 
-/** The stored format. Times are relative to `at`, so a full limit of 300 calls takes a kilobyte. */
+/** The stored format. Times are relative to `at`, so that a limit with 300 calls takes only a kilobyte. */
 interface StoredRateLimit {
   readonly at: number;
   readonly inFlight: Readonly<Record<string, number>>;
-  /** When calls ended. Each is relative to the previous one. */
+  /** Each time is relative to the previous one. */
   readonly endTimes: readonly number[];
   readonly maxCoolDown: number;
   readonly queue: readonly (readonly [owner: string, afterMs: number, isUrgent?: 1])[];
@@ -12,16 +12,16 @@ interface StoredRateLimit {
   readonly slow?: { readonly size: number; readonly accepted: number; readonly calls: readonly string[] };
 }
 
-/** Extra lifetime of a state, in case the clock is set back. */
-const SPARE_MS = 60_000;
+/** Extra lifetime of a stored state, in case the clock is set back. */
+const EXTRA_MS = 60_000;
 
-/** Returns the state as text, with its lifetime in milliseconds, or null if nothing is left to store. */
+/** Encodes a state as text with a lifetime in milliseconds. Returns null if the state equals that of an unused limit. */
 export function encodeRateLimit(state: RateLimitState): { readonly value: string; readonly ttlMs: number } | null {
   const { inFlight, endTimes, maxCoolDownMs, queue, pausedUntilMs, slowStart, changedMs } = state;
   const leases = [...inFlight.values(), ...queue.map(({ untilMs }) => untilMs)];
   const slowMs = slowStart === undefined ? 0 : pausedUntilMs + SLOW_START_MS;
-  const overMs = Math.max((endTimes.at(-1) ?? 0) + maxCoolDownMs, pausedUntilMs, slowMs, ...leases);
-  if (overMs <= changedMs) return null;
+  const endMs = Math.max((endTimes.at(-1) ?? 0) + maxCoolDownMs, pausedUntilMs, slowMs, ...leases);
+  if (endMs <= changedMs) return null;
   const after = (untilMs: number) => Math.ceil(untilMs - changedMs);
   const stored: StoredRateLimit = {
     at: changedMs,
@@ -35,7 +35,7 @@ export function encodeRateLimit(state: RateLimitState): { readonly value: string
     pause: Math.max(-SLOW_START_MS, after(pausedUntilMs)),
     ...(slowStart && { slow: { ...slowStart, calls: [...slowStart.calls] } }),
   };
-  return { value: JSON.stringify(stored), ttlMs: Math.ceil(overMs - changedMs) + SPARE_MS };
+  return { value: JSON.stringify(stored), ttlMs: Math.ceil(endMs - changedMs) + EXTRA_MS };
 }
 
 /** Decodes the text of {@link encodeRateLimit}. Returns undefined if it's anything else. */

@@ -53,18 +53,16 @@ export interface RateLimitOptions {
   readonly outage: Outage | undefined;
 }
 
-/** Longest silence of a live process. After three times as long, it counts as crashed. */
+/** Longest silence of a live process. After three times as long, the process counts as crashed. */
 const MAX_REST_MS = 5_000;
 const POSITION_MS = 3 * MAX_REST_MS;
-/** Interval at which a process with queued calls may use the store. It can save a few turns for a burst. */
+/** Average interval at which a process with queued calls may use the store. Unused turns allow a burst. */
 const TURN_MS = 500;
 const MAX_SAVED_TURNS = 4;
 /** Spreads the turns of processes that wait for the same slot. */
 const SPREAD_MS = 10;
 const MAX_PER_TURN = 100;
-/**
- * Responses are reported to the store in batches: a hundredth of the window after the first one, but at most this long.
- */
+/** Maximum time for which responses are collected, to report them to the store together. Usually 1% of the window. */
 const MAX_REPORT_MS = 250;
 
 interface SlotRequest {
@@ -80,7 +78,7 @@ type SlotUpdate =
 
 interface TurnResult {
   readonly granted: ReadonlySet<string>;
-  /** Granted calls that the state counts, so their end must be reported. */
+  /** Granted calls that the state counts, so that their outcome must be reported. */
   readonly counted: ReadonlySet<string>;
   readonly ahead: number;
   readonly waitMs: number;
@@ -188,24 +186,24 @@ export class RateLimit {
       return this.#step(state, time, { queued, immediate, updates: applied });
     });
     this.#isUpdating = false;
-    const settle = (taken: TurnResult) => {
-      const known = new Set(applied);
-      this.#updates = this.#updates.filter((update) => !known.has(update));
-      this.#replay = taken.isLocal ? this.#recent([...this.#replay, ...applied]) : [];
-      return this.#outcome([...queued, ...immediate], taken);
+    const onResult = (turn: TurnResult) => {
+      const done = new Set(applied);
+      this.#updates = this.#updates.filter((update) => !done.has(update));
+      this.#replay = turn.isLocal ? this.#recent([...this.#replay, ...applied]) : [];
+      return this.#outcome([...queued, ...immediate], turn);
     };
-    if (!(result instanceof Promise)) return settle(result);
-    const failed = (error: unknown) => {
+    if (!(result instanceof Promise)) return onResult(result);
+    const onFailure = (error: unknown) => {
       this.#updates = [];
       throw error;
     };
-    return result.then(settle, failed);
+    return result.then(onResult, onFailure);
   }
 
   #step(state: RateLimitState, time: ChangeTime, { queued, immediate, updates }: Step) {
     const { limit } = this.#options;
     const { nowMs, startMs, isLocal } = time;
-    const own = immediate.filter(({ run }) => run === undefined);
+    const calls = immediate.filter(({ run }) => run === undefined);
     const leaseMs = this.#isShared ? coolDownMsOf(limit) + POSITION_MS : Number.POSITIVE_INFINITY;
     const reply = updateSlots(
       state,
@@ -214,7 +212,7 @@ export class RateLimit {
         updates: updates.map((update) => relativeTo(startMs, update)),
         inFlight: this.#isShared ? this.#inFlight : [],
         queued: queued.map(({ id }) => id),
-        immediate: own.map(({ id }) => id),
+        immediate: calls.map(({ id }) => id),
         leaseMs,
         positionMs: this.#isShared ? POSITION_MS : Number.POSITIVE_INFINITY,
       },
@@ -228,10 +226,10 @@ export class RateLimit {
       if (run === undefined) continue;
       const { id: owner, isUrgent } = run;
       const detached = { owner, isUrgent, queued: [id], positionMs: 'untilRetry', leaseMs } as const;
-      const own = updateSlots(state, { ...detached, updates: [], inFlight: [], immediate: [] }, limit, nowMs);
-      if (own.granted.length > 0) granted.add(id);
-      else runWaitMs.set(id, own.waitMs);
-      isChanged ||= own.isChanged;
+      const turn = updateSlots(state, { ...detached, updates: [], inFlight: [], immediate: [] }, limit, nowMs);
+      if (turn.granted.length > 0) granted.add(id);
+      else runWaitMs.set(id, turn.waitMs);
+      isChanged ||= turn.isChanged;
     }
     const counted = new Set([...granted].filter((id) => state.inFlight.has(id)));
     const { ahead, waitMs } = reply;
@@ -246,19 +244,19 @@ export class RateLimit {
       if (granted.has(request.id)) grants.set(request, counted.has(request.id) ? this.#slot(request.id) : () => {});
     }
     const nowMs = this.#options.clock.now();
-    // A turn costs one read, plus one write if it changes the state. Lost swaps are free.
+    // A turn costs a read, plus a write if it changes the state. Retries of a lost swap cost nothing extra.
     const costMs = isLocal ? 0 : isChanged ? 2 * TURN_MS : TURN_MS;
     if (granted.size === 0) this.#nextTurnMs = Math.max(this.#nextTurnMs, nowMs - MAX_SAVED_TURNS * TURN_MS) + costMs;
     this.#plan();
     return {
       grants,
       waitMsOf: ({ id }) => runWaitMs.get(id) ?? waitMs,
-      nextTurnMs: this.#waitForTurnMs(result, nowMs),
+      nextTurnMs: this.#nextTurnInMs(result, nowMs),
     };
   }
 
   /** Milliseconds until the next turn of queued calls. */
-  #waitForTurnMs({ ahead, waitMs, isLocal }: TurnResult, nowMs: number): number {
+  #nextTurnInMs({ ahead, waitMs, isLocal }: TurnResult, nowMs: number): number {
     const { outage, clock, random } = this.#options;
     if (outage === undefined) {
       // A detached run ahead in the queue may never return.
@@ -280,7 +278,7 @@ export class RateLimit {
     };
   }
 
-  /** Sets the timer for updates that no call reports. */
+  /** Sets a timer for the next report of updates and the next renewal of leases, if no call takes a turn before. */
   #plan(): void {
     const { clock, outage } = this.#options;
     if (!this.#isShared) return;
@@ -313,7 +311,7 @@ export class RateLimit {
   }
 }
 
-/** Limits the calls per turn, because a queue may be long. */
+/** Returns the first calls of a queue, as many as one turn handles. */
 function firstOf(queued: Iterable<SlotRequest>): SlotRequest[] {
   const first: SlotRequest[] = [];
   for (const request of queued) {
