@@ -16,7 +16,7 @@ export interface BudgetTerms {
 
 /** The cost of a create before the service has accepted it. */
 export interface ExpectedPrice {
-  /** Null while the price is unknown. The create then reserves everything that is left. */
+  /** Null while the price is unknown. The create then reserves all tokens that are left. */
   readonly tokens: number | null;
   /** If false, the price is an estimate, which may be wrong by any amount. */
   readonly isLearned: boolean;
@@ -25,10 +25,10 @@ export interface ExpectedPrice {
 interface Reserved {
   readonly creates: number;
   readonly tokens: number;
-  /** Creates without a price. */
+  /** Number of creates without a price. */
   readonly unknown: number;
-  /** Creates whose price is only an estimate. */
-  readonly unsure: number;
+  /** Number of creates whose price is only an estimate. */
+  readonly estimated: number;
   /** IDs of entries that get a price once it is learned. */
   readonly unpriced?: readonly string[];
 }
@@ -45,7 +45,7 @@ export interface BudgetState {
 export interface Reservation {
   /** `accepted`: the quote of a running job. It counts as spent, and is refunded if the job fails. */
   readonly phase: 'open' | 'sent' | 'accepted';
-  /** The process that works on the create, or '' for none. */
+  /** The process that owns the create, or '' for none. */
   readonly owner: string;
   readonly sinceMs: number;
   /** The ID of an entry whose price may be learned later. */
@@ -54,7 +54,7 @@ export interface Reservation {
 
 /**
  * Creates run concurrently while the budget covers this many times their price. After that, they are sent one at a
- * time, so that only the first job after a price increase can exceed the limit.
+ * time, so that only one job can exceed the limit after a price increase.
  */
 const PRICE_MARGIN = 10;
 
@@ -62,13 +62,13 @@ const PRICE_MARGIN = 10;
 const PER_TOKEN = 1_000_000;
 
 export const EMPTY_BUDGET: BudgetState = { startMs: 0, spentTokens: 0, reservations: {} };
-const NOTHING: Reserved = { creates: 0, tokens: 0, unknown: 0, unsure: 0 };
+const NOTHING: Reserved = { creates: 0, tokens: 0, unknown: 0, estimated: 0 };
 
 export function budgetName({ scope, per }: Pick<BudgetTerms, 'scope' | 'per'>): string {
   return JSON.stringify([scope, per]);
 }
 
-function exact(tokens: number): number {
+function rounded(tokens: number): number {
   return Math.round(tokens * PER_TOKEN) / PER_TOKEN;
 }
 
@@ -109,9 +109,7 @@ function partsOf(name: string): { phase: string; owner: string; untilMs: number 
   return { phase, owner, untilMs: Number(untilMs) };
 }
 
-/**
- * Returns true if nobody can tell whether the create was charged: it was sent, has no live owner, and hasn't expired.
- */
+/** Returns true if the create may have been charged: it was sent, has no live owner, and hasn't expired. */
 export function isUnresolved(
   reservation: Reservation,
   per: BudgetPeriod,
@@ -151,16 +149,16 @@ export function withReservation(
 ): BudgetState {
   const name = reservationName(reservation, reservation.per);
   const reserved = state.reservations[name] ?? NOTHING;
-  // The reservation has expired, so there is nothing to remove.
+  // An expired reservation has already been removed.
   if (sign < 0 && reserved.creates === 0) return state;
   const { unpricedId } = reservation;
   const others = (reserved.unpriced ?? []).filter((it) => it !== unpricedId);
   const unpriced = sign > 0 && unpricedId !== undefined ? [...others, unpricedId] : others;
   const after: Reserved = {
     creates: reserved.creates + sign,
-    tokens: Math.max(0, exact(reserved.tokens + sign * (tokens ?? 0))),
+    tokens: Math.max(0, rounded(reserved.tokens + sign * (tokens ?? 0))),
     unknown: Math.max(0, reserved.unknown + (tokens === null ? sign : 0)),
-    unsure: Math.max(0, reserved.unsure + (isLearned ? 0 : sign)),
+    estimated: Math.max(0, reserved.estimated + (isLearned ? 0 : sign)),
     ...(unpriced.length > 0 && { unpriced }),
   };
   return { ...state, reservations: { ...state.reservations, [name]: after } };
@@ -168,14 +166,14 @@ export function withReservation(
 
 /** Returns the IDs of entries that have no price and no live owner. */
 export function unpricedIn({ reservations }: BudgetState, isAlive: (owner: string) => boolean): readonly string[] {
-  const left = Object.entries(reservations).filter(([name]) => !isAlive(partsOf(name).owner));
-  return left.flatMap(([, { unpriced }]) => unpriced ?? []);
+  const ownerless = Object.entries(reservations).filter(([name]) => !isAlive(partsOf(name).owner));
+  return ownerless.flatMap(([, { unpriced }]) => unpriced ?? []);
 }
 
-/** Adds tokens to the current period. A period in milliseconds starts with the first of them. */
+/** Adds tokens to the current period. A period in milliseconds starts with its first tokens. */
 export function withSpent(state: BudgetState, per: BudgetPeriod, tokens: number, nowMs: number): BudgetState {
   const startMs = state.startMs === 0 && typeof per === 'number' ? nowMs : state.startMs;
-  return { ...state, startMs, spentTokens: Math.max(0, exact(state.spentTokens + tokens)) };
+  return { ...state, startMs, spentTokens: Math.max(0, rounded(state.spentTokens + tokens)) };
 }
 
 export interface BudgetSnapshot {
@@ -186,7 +184,7 @@ export interface BudgetSnapshot {
   readonly endMs: number | null;
   /** Unsent creates of live processes. */
   readonly waiting: Reserved;
-  /** Creates of live processes in flight. */
+  /** Creates in flight of live processes. */
   readonly sent: Reserved;
   /** Creates whose response was lost, or whose process crashed after sending them. */
   readonly lost: Reserved;
@@ -211,29 +209,32 @@ export function snapshotOf(
     else lost = sumOf(lost, reserved);
   }
   const { tokens, unknown } = sumOf(waiting, sent, lost);
-  const left = Math.max(0, exact(maxTokens - spentTokens - tokens));
+  const leftTokens = Math.max(0, rounded(maxTokens - spentTokens - tokens));
   return {
     spentTokens,
-    reservedTokens: unknown > 0 ? exact(tokens + left) : tokens,
-    leftTokens: unknown > 0 ? 0 : left,
+    reservedTokens: unknown > 0 ? rounded(tokens + leftTokens) : tokens,
+    leftTokens: unknown > 0 ? 0 : leftTokens,
     endMs: periodAt(per, Math.max(nowMs, startMs), startMs).endMs,
-    ...{ waiting, sent, lost, running },
+    waiting,
+    sent,
+    lost,
+    running,
   };
 }
 
 function sumOf(...all: readonly Reserved[]): Reserved {
   return all.reduce((a, b) => ({
     creates: a.creates + b.creates,
-    tokens: exact(a.tokens + b.tokens),
+    tokens: rounded(a.tokens + b.tokens),
     unknown: a.unknown + b.unknown,
-    unsure: a.unsure + b.unsure,
+    estimated: a.estimated + b.estimated,
   }));
 }
 
 /**
- * `room`: the create may be reserved or sent. `busy`: other creates in flight may release tokens soon. `unresolved`:
- * creates without a response or a price, or running jobs, may release tokens later. `spent`: the create must wait for
- * the next period.
+ * Decision about a create. `room`: it may be reserved or sent. `busy`: other creates in flight may release tokens soon.
+ * `unresolved`: creates without a response or a price, or running jobs, may release tokens later. `spent`: it must wait
+ * for the next period.
  */
 export type Admission = 'room' | 'busy' | 'unresolved' | 'spent';
 
@@ -248,16 +249,16 @@ export function admissionOf(
   { tokens, isLearned }: ExpectedPrice,
   step: 'reserve' | 'send',
 ): Admission {
-  const unspent = exact(maxTokens - spentTokens);
-  const fitsIn = (room: number) => (tokens === null ? room > 0 : tokens <= exact(room));
+  const unspent = rounded(maxTokens - spentTokens);
+  const fitsIn = (room: number) => (tokens === null ? room > 0 : tokens <= rounded(room));
   if (!fitsIn(unspent)) return fitsIn(unspent + running.tokens) ? 'unresolved' : 'spent';
   const exposed = sumOf(sent, lost);
   const counted = step === 'send' ? exposed : sumOf(waiting, exposed);
   const fits = counted.unknown === 0 && fitsIn(unspent - counted.tokens);
-  // Two estimates could both be wrong, and each exceed the limit.
-  const isOnly = isLearned || exposed.unsure === 0;
-  const holdsIfPricesRise = PRICE_MARGIN * (exposed.tokens + (isLearned ? (tokens ?? 0) : 0)) <= unspent;
-  if (fits && isOnly && (sent.creates === 0 || holdsIfPricesRise)) return 'room';
+  // Only one estimate at a time, because several wrong estimates would exceed the limit by several jobs.
+  const isOnlyEstimate = isLearned || exposed.estimated === 0;
+  const hasMargin = PRICE_MARGIN * (exposed.tokens + (isLearned ? (tokens ?? 0) : 0)) <= unspent;
+  if (fits && isOnlyEstimate && (sent.creates === 0 || hasMargin)) return 'room';
   const others = step === 'send' ? sent : sumOf(waiting, sent);
   return others.creates > 0 ? 'busy' : 'unresolved';
 }

@@ -43,7 +43,7 @@ function reservationOf(entry: CreateEntry): Reservation | undefined {
   }
 }
 
-/** Returns the expected price of a create. One that was accepted without a price may cost anything. */
+/** Returns the expected price of a create. If it was accepted without a price, it counts as an estimate. */
 function expectedOf(entry: CreateEntry): ExpectedPrice {
   const { tokens, isLearned } = entry;
   return isAccepted(entry) ? { tokens: tokens ?? 0, isLearned: tokens !== null } : { tokens, isLearned };
@@ -67,8 +67,8 @@ export function removeEntry(tx: LedgerTransaction, id: string): void {
 }
 
 /**
- * Removes a finished entry, but retains its key. A random key in memory can't be reused, so it is removed, too. An entry
- * without a price stays until a poll shows the charge, because nothing else counts it in its budgets.
+ * Removes a finished entry, but retains its key. A random key in memory is never reused, so it is removed, too. An entry
+ * without a price remains until a poll returns the charge, because its budgets don't count it otherwise.
  */
 export function closeEntry(tx: LedgerTransaction, id: string, entry = tx.entry(id)): void {
   if (!entry) return;
@@ -81,8 +81,7 @@ export function closeEntry(tx: LedgerTransaction, id: string, entry = tx.entry(i
 }
 
 /**
- * Removes an old entry to limit memory use. Its spent tokens still count. Retains an entry with an owner or an unknown
- * price.
+ * Removes an old entry to limit memory use, unless it has an owner or an unknown price. Its spent tokens still count.
  */
 export function evictCreate(tx: LedgerTransaction, id: string): void {
   const entry = tx.entry(id);
@@ -102,18 +101,17 @@ function reserve(tx: LedgerTransaction, id: string, entry: CreateEntry, sign: 1 
   if (reserved === undefined) return;
   const unpricedId = entry.tokens === null && entry.hasFixedPrice ? id : undefined;
   const reservation = { ...reserved, unpricedId };
-  for (const budget of sumsOf(entry.budgets)) {
+  for (const budget of distinct(entry.budgets)) {
     const state = budgetAt(tx.budget(budget), budget.per, tx);
     tx.putBudget(budget, withReservation(state, { ...reservation, per: budget.per }, expectedOf(entry), sign));
   }
 }
 
 /** Returns an entry's budgets with their current limits. */
-export function withLimits(budgets: readonly CountedBudget[], present: readonly BudgetTerms[]): CountedBudget[] {
-  const isIn = (list: readonly BudgetTerms[]) => (it: BudgetTerms) =>
+export function withLimits(budgets: readonly CountedBudget[], current: readonly BudgetTerms[]): CountedBudget[] {
+  const isIn = (list: readonly BudgetTerms[], it: BudgetTerms) =>
     list.some((other) => budgetName(other) === budgetName(it));
-  const isPresent = isIn(present);
-  return [...present.filter(isIn(budgets)), ...budgets.filter((it) => !isPresent(it))];
+  return [...current.filter((it) => isIn(budgets, it)), ...budgets.filter((it) => !isIn(current, it))];
 }
 
 /** Sets the price of entries without one, if it was learned from another create in the meantime. */
@@ -128,7 +126,7 @@ export function applyLearnedPrice(tx: LedgerTransaction, budget: BudgetTerms): v
   }
 }
 
-/** Closes an entry that only waited for its price. */
+/** Closes an entry that was retained only because it had no price. */
 export function closeIfStored(tx: LedgerTransaction, id: string): void {
   const entry = tx.entry(id);
   const isStored = entry?.phase === 'ended' && !entry.retainUntilStored;
@@ -137,7 +135,7 @@ export function closeIfStored(tx: LedgerTransaction, id: string): void {
 
 /** Adds tokens to the current period of each budget. */
 export function spend(tx: LedgerTransaction, budgets: readonly CountedBudget[], tokens: number): CountedBudget[] {
-  for (const budget of sumsOf(budgets)) {
+  for (const budget of distinct(budgets)) {
     const state = budgetAt(tx.budget(budget), budget.per, tx);
     tx.putBudget(budget, withSpent(state, budget.per, tokens, tx.nowMs));
   }
@@ -147,13 +145,13 @@ export function spend(tx: LedgerTransaction, budgets: readonly CountedBudget[], 
 /** Adjusts each budget's spent tokens, unless its period has ended in the meantime. */
 export function adjustSpent(tx: LedgerTransaction, budgets: readonly CountedBudget[], tokens: number): void {
   if (tokens === 0) return;
-  for (const budget of sumsOf(budgets)) {
+  for (const budget of distinct(budgets)) {
     const state = budgetAt(tx.budget(budget), budget.per, tx);
     if (state.startMs === budget.startMs) tx.putBudget(budget, withSpent(state, budget.per, tokens, tx.nowMs));
   }
 }
 
-/** Removes duplicates: budgets with the same scope and period share one sum, even if their limits differ. */
-function sumsOf(budgets: readonly CountedBudget[]): readonly CountedBudget[] {
+/** Removes budgets with the same scope and period, which share their tokens even if their limits differ. */
+function distinct(budgets: readonly CountedBudget[]): readonly CountedBudget[] {
   return budgets.filter((it, at) => budgets.findIndex((other) => budgetName(other) === budgetName(it)) === at);
 }

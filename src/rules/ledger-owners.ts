@@ -1,9 +1,9 @@
-// Ownership of ledger entries. Calls own entries, release them, and claim those of crashed processes. Pure.
+// Ownership of ledger entries: calls own entries, release them, and claim those of crashed processes. Pure.
 import { type CreateEntry, isAccepted, isFailedJob, sendersOf, transition, withFirst } from './create-entry.js';
 import { closeEntry, closeIfStored, removeEntry, replaceEntry } from './ledger-budgets.js';
 import type { LedgerTransaction } from './ledger-transaction.js';
 
-/** The process that sent this create has crashed. A job may exist even if the next attempt fails. */
+/** Marks a sent create as lost if its process crashed, because a job may exist even if the next attempt fails. */
 export function markLostIfOrphaned(tx: LedgerTransaction, entry: CreateEntry): CreateEntry {
   const isOrphaned = entry.phase === 'sent' && !entry.senders.some(tx.isAlive);
   return isOrphaned ? transition(entry, { type: 'responseLost' }) : entry;
@@ -26,20 +26,20 @@ export function setJobOwner(tx: LedgerTransaction, id: string, owner: string, is
 }
 
 /**
- * Records that the program has a job's outcome or stored its file. A completed job is retained until its file is
- * stored.
+ * Records that the program has received a job's outcome, or has stored its file. A completed job is retained until its
+ * file is stored.
  */
 export function acknowledge(tx: LedgerTransaction, id: string, what: 'outcome' | 'file'): void {
   const entry = tx.entry(id);
   if (!entry || !isAccepted(entry)) return;
-  // If the entry has an owner, its run continues after the failed job.
+  // If a failed job's entry has an owner, the run continues with another job.
   if (what === 'file' || (isFailedJob(entry) && !entry.owners.some(tx.isAlive))) closeEntry(tx, id);
 }
 
 export interface ClosedRun {
   readonly id: string;
   readonly owner: string;
-  /** True if the program has the outcome. A create without a job is then finished, too. */
+  /** True if the program has received the outcome. A create without a job is then finished, too. */
   readonly isDelivered: boolean;
   readonly isResumed?: boolean | undefined;
 }
@@ -48,16 +48,16 @@ export interface ClosedRun {
 export function closeRun(tx: LedgerTransaction, { id, owner, isDelivered, isResumed = false }: ClosedRun): void {
   const entry = tx.entry(id);
   if (!entry?.owners.includes(owner)) return;
-  // The call ended before its request was settled, so a job may exist.
-  const hasSent = sendersOf(entry).includes(owner);
-  const left = withoutOwner(hasSent ? transition(entry, { type: 'responseLost' }) : entry, owner);
+  // If the call ended before its request was settled, a job may exist.
+  const isInFlight = sendersOf(entry).includes(owner);
+  const released = withoutOwner(isInFlight ? transition(entry, { type: 'responseLost' }) : entry, owner);
   const isOver =
     (isDelivered && (entry.phase === 'open' || isFailedJob(entry))) ||
     (!entry.retainUntilStored && entry.phase === 'ended' && entry.tokens !== null);
-  if (left.owners.length > 0) replaceEntry(tx, id, left);
+  if (released.owners.length > 0) replaceEntry(tx, id, released);
   else if (entry.phase === 'open' && entry.earlierJobs === undefined && !isResumed) removeEntry(tx, id);
-  else if (isOver) closeEntry(tx, id, left);
-  else replaceEntry(tx, id, entry.phase === 'sent' ? transition(left, { type: 'responseLost' }) : left);
+  else if (isOver) closeEntry(tx, id, released);
+  else replaceEntry(tx, id, entry.phase === 'sent' ? transition(released, { type: 'responseLost' }) : released);
 }
 
 /** Releases a create, because the user confirmed that no job exists under its key. Requests in flight still count. */
@@ -85,14 +85,14 @@ export function claimCreate(
   const entry = tx.entry(id);
   if (!entry?.retainUntilStored) return undefined;
   if (entry.owners.some((it) => tx.isAlive(it) && isInFlight(it))) return undefined;
-  // A sent create may have a job. An unsent one has lost its reservation, and must be reserved again.
-  const left = entry.phase === 'sent' ? transition(entry, { type: 'responseLost' }) : entry;
-  const claimed = { ...transition(left, { type: 'unsent', isReserved: false }), owners: [owner] };
+  // A sent create may have a job. An unsent create has lost its reservation, so it must reserve its price again.
+  const lost = entry.phase === 'sent' ? transition(entry, { type: 'responseLost' }) : entry;
+  const claimed = { ...transition(lost, { type: 'unsent', isReserved: false }), owners: [owner] };
   replaceEntry(tx, id, claimed);
   return claimed;
 }
 
-/** Removes a resumed create that made no job, or one that the service doesn't know. */
+/** Removes a resumed create that has no job, or whose job the service doesn't know (`isUnknown`). */
 export function discardCreate(tx: LedgerTransaction, id: string, isUnknown: boolean): void {
   const entry = tx.entry(id);
   if (!entry || entry.owners.some(tx.isAlive)) return;

@@ -1,11 +1,12 @@
-// A ledger transaction: reads stored values, lets rules change them, and writes them in one swap. Pure.
+// A ledger transaction: rules read and change its copy of stored values, and the caller writes the changes in one swap.
+// Pure.
 import { type BudgetState, type BudgetTerms, budgetName, budgetTtlMs, EMPTY_BUDGET } from './budget.js';
 import { type CreateEntry, ENTRY_TTL_MS, entryJobId, KEY_TTL_MS, processOf, type UsedKey } from './create-entry.js';
 
-/** Without an operating-system lease, a process counts as alive for this long after its last renewal. */
+/** How long a process counts as alive after it last renewed its lease. Doesn't apply to operating-system leases. */
 export const LEASE_MS = 30_000;
 
-/** The index of entries is split into parts, so that a transaction writes only a small one. */
+/** The index of entries is split into parts, so that a transaction writes only a small part. */
 const INDEX_PARTS = 1024;
 const MAX_PRICES = 250;
 const LEASES = 'leases';
@@ -47,10 +48,7 @@ export interface LedgerProcess {
   readonly isPersistent: boolean;
   /** Returns true while a process has the lease. Only for a store with operating-system leases. */
   readonly isLeaseHeld: ((name: string) => boolean) | undefined;
-  /**
-   * Milliseconds since the last renewal, by owner with calls in flight. The owner is the process, or on Workers each
-   * call.
-   */
+  /** Milliseconds since the last renewal, by owner with calls in flight: the process or, on Workers, each call. */
   readonly owners: ReadonlyMap<string, number>;
 }
 
@@ -88,7 +86,7 @@ export class LedgerTransaction {
     const process = processOf(owner);
     const { isLeaseHeld } = this.#process;
     if (isLeaseHeld) return isLeaseHeld(process.slice(0, process.indexOf('/')));
-    // After the clock was set back, a lease lasts longer, because a live process must not lose its entries.
+    // If the clock is set back, leases last longer, so that a live process doesn't lose its entries.
     return (this.#get<Record<string, number>>(LEASES)?.[process] ?? 0) > this.nowMs;
   };
 
@@ -100,11 +98,11 @@ export class LedgerTransaction {
   renewLease(): void {
     const { isLeaseHeld, owners } = this.#process;
     if (isLeaseHeld) return;
-    const known = this.#get<Record<string, number>>(LEASES) ?? {};
+    const leases = this.#get<Record<string, number>>(LEASES) ?? {};
     const own = [...owners].map(([it, silentMs]) => [it, this.nowMs + LEASE_MS - silentMs] as const);
-    // Renewing at half of the lease is enough, and saves writes.
-    if (own.every(([it, untilMs]) => Math.abs(untilMs - (known[it] ?? 0)) < LEASE_MS / 2)) return;
-    const alive = Object.entries(known).filter(([it]) => this.isAlive(it));
+    // To save writes, a lease is renewed only after half of its duration.
+    if (own.every(([it, untilMs]) => Math.abs(untilMs - (leases[it] ?? 0)) < LEASE_MS / 2)) return;
+    const alive = Object.entries(leases).filter(([it]) => this.isAlive(it));
     this.#set(LEASES, Object.fromEntries([...alive, ...own]), LEASE_MS);
   }
 
@@ -118,7 +116,7 @@ export class LedgerTransaction {
     return stored && 'usedKey' in stored ? stored.usedKey : undefined;
   }
 
-  /** Reads the value of a create. After its file expires, only the key is left. */
+  /** Reads the value of a create. After its file has expired, returns only the key. */
   #valueOf(id: string): Stored | undefined {
     const key = createKey(id);
     if (!this.#values.has(key) && !this.#read.has(key)) throw new MissingKeys([key, indexKey(id)]);
@@ -134,7 +132,7 @@ export class LedgerTransaction {
     const ttlMs = untilMs - this.nowMs + (isEnded ? KEY_TTL_MS : 0);
     this.#set(createKey(id), { entry }, ttlMs);
     if (isEnded) this.#set(jobKey(entry.jobId), id, ttlMs);
-    // An entry of a completed job must be listed until the last moment.
+    // A completed job must be listed until its file expires.
     this.#list(id, untilMs, isEnded ? 0 : KEY_TTL_MS);
   }
 
@@ -145,7 +143,7 @@ export class LedgerTransaction {
   }
 
   /**
-   * Updates an entry's expiry in the index, unless the listed one is earlier by at most `slackMs`. Removes expired
+   * Updates an entry's expiry in the index, unless the listed expiry is earlier by at most `slackMs`. Removes expired
    * entries, so that the index doesn't grow.
    */
   #list(id: string, untilMs: number | undefined, slackMs = 0): void {
@@ -159,10 +157,10 @@ export class LedgerTransaction {
     this.#set(key, after.length > 0 ? Object.fromEntries(after) : undefined, ENTRY_TTL_MS);
   }
 
-  /** Replaces entries of jobs whose files have expired by their keys. */
+  /** Replaces the entry of each job whose file has expired with its key. */
   #expire(ids: readonly string[]): void {
-    const unread = ids.map(createKey).filter((it) => !this.#values.has(it) && !this.#read.has(it));
-    if (unread.length > 0) throw new MissingKeys(unread);
+    const missing = ids.map(createKey).filter((it) => !this.#values.has(it) && !this.#read.has(it));
+    if (missing.length > 0) throw new MissingKeys(missing);
     for (const id of ids) {
       const stored = this.#get<Stored>(createKey(id));
       if (!stored || !('entry' in stored) || stored.entry.phase !== 'ended') continue;
@@ -196,12 +194,12 @@ export class LedgerTransaction {
     return this.#get<Record<string, number>>(pricesKey(account))?.[priceClass];
   }
 
-  learnPrice(of: Pick<CreateEntry, 'account' | 'priceClass'>, tokens: number): void {
-    if (this.price(of) === tokens) return;
-    const key = pricesKey(of.account);
-    const { [of.priceClass]: _, ...others } = this.#get<Record<string, number>>(key) ?? {};
+  learnPrice(entry: Pick<CreateEntry, 'account' | 'priceClass'>, tokens: number): void {
+    if (this.price(entry) === tokens) return;
+    const key = pricesKey(entry.account);
+    const { [entry.priceClass]: _, ...others } = this.#get<Record<string, number>>(key) ?? {};
     const newest = Object.entries(others).slice(1 - MAX_PRICES);
-    this.#set(key, { ...Object.fromEntries(newest), [of.priceClass]: tokens }, ENTRY_TTL_MS);
+    this.#set(key, { ...Object.fromEntries(newest), [entry.priceClass]: tokens }, ENTRY_TTL_MS);
   }
 
   changes(): Record<string, { readonly value: string; readonly ttlMs: number } | null> {

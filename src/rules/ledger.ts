@@ -1,4 +1,4 @@
-// Rules of the ledger, which record everything about a create. All rules are idempotent and pure.
+// The rules that record a create's progress in the ledger. All are pure and idempotent.
 import { type Admission, admissionOf, type BudgetSnapshot, type BudgetTerms, snapshotOf } from './budget.js';
 import {
   COMPLETED_TTL_MS,
@@ -27,7 +27,7 @@ import { type JobRunState, originsOf } from './run-state.js';
 export interface ReserveRequest {
   readonly id: string;
   readonly owner: string;
-  /** Entry to record, with the price that this process knows. */
+  /** Entry to record, with the price as known to this process. */
   readonly entry: OpenCreate;
   /** For each budget, true if it rejects creates with an unknown price. */
   readonly rejectsUnknown: readonly boolean[];
@@ -51,23 +51,21 @@ export interface NoRoom {
 }
 
 /** Joins an existing create, or reports its key as reused. Returns undefined if the create must be reserved first. */
-export function reuseCreate(
-  tx: LedgerTransaction,
-  { id: asked, owner, entry }: ReserveRequest,
-): ReserveResult | undefined {
-  const id = knownId(tx, asked, entry);
+export function reuseCreate(tx: LedgerTransaction, request: ReserveRequest): ReserveResult | undefined {
+  const { owner, entry } = request;
+  const id = existingId(tx, request.id, entry);
   const isFirst = entry.sentKey === entry.key;
   const usedKey = tx.usedKey(id);
-  const known = tx.entry(id);
-  const { digest, earlierJobs } = known ?? usedKey ?? {};
+  const existing = tx.entry(id);
+  const { digest, earlierJobs } = existing ?? usedKey ?? {};
   const differs = digest !== undefined && entry.digest !== undefined && digest !== entry.digest;
-  // Later creates of a run may differ: the run derives their keys and may change the model.
+  // Later creates of a run may differ, because the run may change the model.
   if (differs && isFirst) {
-    return { outcome: 'reused', jobId: earlierJobs?.[entry.sentKey] ?? entryJobId(known) ?? usedKey?.jobId };
+    return { outcome: 'reused', jobId: earlierJobs?.[entry.sentKey] ?? entryJobId(existing) ?? usedKey?.jobId };
   }
   const hasJob = (usedKey && isFirst) || earlierJobs?.[entry.sentKey] !== undefined;
-  if (!hasJob && !(known && isInProgress(tx, known, entry.sentKey))) return undefined;
-  if (known) replaceEntry(tx, id, withOwner(tx, markLostIfOrphaned(tx, known), owner));
+  if (!hasJob && !(existing && isInProgress(tx, existing, entry.sentKey))) return undefined;
+  if (existing) replaceEntry(tx, id, withOwner(tx, markLostIfOrphaned(tx, existing), owner));
   return { outcome: 'recorded', id };
 }
 
@@ -76,16 +74,16 @@ export function reserveCreate(tx: LedgerTransaction, request: ReserveRequest): R
   const reused = reuseCreate(tx, request);
   if (reused) return reused;
   const { owner, entry, rejectsUnknown } = request;
-  const id = knownId(tx, request.id, entry);
-  const known = tx.entry(id);
-  const before: CreateEntry = known
-    ? { ...known, budgets: withLimits(known.budgets, entry.budgets), ...priceNow(tx, entry) }
-    : { ...entry, ...priceNow(tx, entry) };
+  const id = existingId(tx, request.id, entry);
+  const existing = tx.entry(id);
+  const before: CreateEntry = existing
+    ? { ...existing, budgets: withLimits(existing.budgets, entry.budgets), ...currentPrice(tx, entry) }
+    : { ...entry, ...currentPrice(tx, entry) };
   const noRoom = noRoomFor(tx, before, { step: 'reserve', rejectsUnknown });
   if (noRoom) return noRoom;
-  const jobId = entryJobId(known);
-  const earlier = known && jobId !== undefined ? { [known.sentKey]: jobId } : {};
-  const jobs = { ...tx.usedKey(id)?.earlierJobs, ...known?.earlierJobs, ...earlier };
+  const jobId = entryJobId(existing);
+  const lastJob = existing && jobId !== undefined ? { [existing.sentKey]: jobId } : {};
+  const jobs = { ...tx.usedKey(id)?.earlierJobs, ...existing?.earlierJobs, ...lastJob };
   const reserved = transition(before, { type: 'reserved', nowMs: tx.nowMs });
   replaceEntry(tx, id, {
     ...withOwner(tx, reserved, owner),
@@ -97,7 +95,7 @@ export function reserveCreate(tx: LedgerTransaction, request: ReserveRequest): R
 }
 
 /** Returns the price of a create. A learned price overrides an estimate. */
-function priceNow(
+function currentPrice(
   tx: LedgerTransaction,
   entry: Pick<CreateEntry, 'account' | 'priceClass' | 'hasFixedPrice' | 'tokens' | 'isLearned'>,
 ): Pick<CreateEntry, 'tokens' | 'isLearned'> {
@@ -122,16 +120,16 @@ function noRoomFor(
   return undefined;
 }
 
-/** Returns the ID of the entry that a key belongs to. The key may be derived from the entry's own. */
-function knownId(tx: LedgerTransaction, id: string, { account, key, sentKey }: CreateEntry): string {
+/** Returns the ID of the entry that a key belongs to. The key may be derived from that of the entry. */
+function existingId(tx: LedgerTransaction, id: string, { account, key, sentKey }: CreateEntry): string {
   const ids = originsOf(key).map((origin) => entryId(account, origin));
   return tx.entry(id) ? id : (ids.find((it) => tx.entry(it)?.sentKey === sentKey) ?? id);
 }
 
 /** Returns true if the create already counts in its budgets, or has a job. */
-function isInProgress(tx: LedgerTransaction, known: CreateEntry, sentKey: string): boolean {
-  if (known.phase === 'open') return known.isReserved && known.sentKey === sentKey && known.owners.some(tx.isAlive);
-  return !isAccepted(known) || sentKey === known.sentKey || sentKey === known.key;
+function isInProgress(tx: LedgerTransaction, entry: CreateEntry, sentKey: string): boolean {
+  if (entry.phase === 'open') return entry.isReserved && entry.sentKey === sentKey && entry.owners.some(tx.isAlive);
+  return !isAccepted(entry) || sentKey === entry.sentKey || sentKey === entry.key;
 }
 
 export interface SendRequest extends Pick<CreateEntry, 'params' | 'sentKey'> {
@@ -142,21 +140,21 @@ export interface SendRequest extends Pick<CreateEntry, 'params' | 'sentKey'> {
 export type SendResult =
   /** The request may be sent now. */
   | { readonly outcome: 'sent' }
-  /** This process's lease expired, and another process claimed the create. */
+  /** This process's lease expired, and another process has claimed the create. */
   | { readonly outcome: 'taken' }
   | NoRoom;
 
 /**
  * Records that the request is about to be sent. Checks the budgets again, because the price may have risen, or the
- * reservation may have expired while the process was suspended. Doesn't check them for a lost create, which may have a job that
- * only a retry with its key can find.
+ * reservation may have expired while the process was suspended. A lost create is sent without a check: it may have a
+ * job, which only a retry with its key can find.
  */
 export function recordSent(tx: LedgerTransaction, { id, owner, params, sentKey }: SendRequest): SendResult {
   const entry = tx.entry(id);
   if (!entry) return { outcome: tx.usedKey(id) ? 'sent' : 'taken' };
   if (!entry.owners.includes(owner)) return { outcome: 'taken' };
   if (isAccepted(entry) || hasEarlierJob(entry, sentKey)) return { outcome: 'sent' };
-  const priced = entry.phase === 'open' ? { ...entry, ...priceNow(tx, entry) } : entry;
+  const priced = entry.phase === 'open' ? { ...entry, ...currentPrice(tx, entry) } : entry;
   const noRoom = entry.phase === 'open' ? noRoomFor(tx, priced, { step: 'send' }) : undefined;
   if (noRoom) return noRoom;
   const sent = transition(markLostIfOrphaned(tx, priced), { type: 'sent', owner });
@@ -169,14 +167,14 @@ function hasEarlierJob({ earlierJobs }: CreateEntry, sentKey: string | undefined
   return sentKey !== undefined && earlierJobs?.[sentKey] !== undefined;
 }
 
-/** Records that a call's last attempt created no job, before the call pauses. Other calls' requests stay sent. */
+/** Records that a call's last attempt created no job, before the call pauses. Other calls' requests remain in flight. */
 export function recordUnsent(tx: LedgerTransaction, id: string, owner: string): void {
   const entry = tx.entry(id);
   if (!entry?.owners.includes(owner)) return;
   replaceEntry(tx, id, withdraw(tx, { ...entry, owners: withFirst(owner, entry.owners) }, owner, true));
 }
 
-/** Withdraws a call's request. Requests of other calls stay sent, or are lost if the calls crashed. */
+/** Withdraws a call's request. Requests of other calls remain in flight, or count as lost if their processes crashed. */
 function withdraw(tx: LedgerTransaction, entry: CreateEntry, owner: string, isReserved: boolean): CreateEntry {
   if (entry.phase !== 'sent') return transition(entry, { type: 'unsent', isReserved });
   const senders = entry.senders.filter((it) => it !== owner);
@@ -189,9 +187,9 @@ export function recordParams(tx: LedgerTransaction, id: string, params: CreateEn
   if (entry && entry.params === null) replaceEntry(tx, id, { ...entry, params });
 }
 
-/** The run of a call. It ends with `closeRun`, and owns its entry until then. */
+/** The run of a call. It owns its entry until `closeRun`. */
 export interface CallRun {
-  /** If true, the create was left by a crashed process, so its entry must be retained. */
+  /** If true, a crashed process left the create unfinished, so its entry must be retained. */
   readonly isResumed?: boolean;
 }
 
@@ -212,24 +210,24 @@ export interface AcceptedResponse {
 export function acceptCreate(tx: LedgerTransaction, response: AcceptedResponse): boolean {
   const { id, owner, fallback, sentKey, jobId, quotedTokens, isUncharged, run } = response;
   if (fallback.hasFixedPrice && quotedTokens !== null) tx.learnPrice(fallback, quotedTokens);
-  const { jobId: usedJob, earlierJobs = {} } = tx.usedKey(id) ?? {};
-  if ([usedJob, ...Object.values(earlierJobs)].includes(jobId)) return false;
+  const { jobId: lastJobId, earlierJobs = {} } = tx.usedKey(id) ?? {};
+  if ([lastJobId, ...Object.values(earlierJobs)].includes(jobId)) return false;
   const entry = tx.entry(id) ?? fallback;
-  const left = run ? entry : withoutOwner(entry, owner);
-  // A repeated run gets the jobs that it created earlier.
-  const isKnown = isAccepted(entry) && (entry.jobId === jobId || entry.sentKey !== sentKey);
-  if (isKnown || entry.earlierJobs?.[sentKey] === jobId) {
-    replaceEntry(tx, id, left);
+  const released = run ? entry : withoutOwner(entry, owner);
+  // If a run is repeated, the service returns the jobs that the run created before.
+  const isRecorded = isAccepted(entry) && (entry.jobId === jobId || entry.sentKey !== sentKey);
+  if (isRecorded || entry.earlierJobs?.[sentKey] === jobId) {
+    replaceEntry(tx, id, released);
     return false;
   }
   const tokens = isUncharged ? 0 : (quotedTokens ?? entry.tokens ?? tx.price(entry) ?? null);
   const accepted = {
-    ...transition(left, { type: 'accepted', jobId, nowMs: tx.nowMs }),
+    ...transition(released, { type: 'accepted', jobId, nowMs: tx.nowMs }),
     tokens,
     isLearned: true,
   };
   replaceEntry(tx, id, { ...accepted, sentKey, budgets: spend(tx, entry.budgets, tokens ?? 0) });
-  // Nothing needs the entry: it doesn't persist, and no budget or run uses it.
+  // The entry doesn't persist, and no budget or run uses it.
   if (!entry.retainUntilStored && entry.budgets.length === 0 && entry.rules === null) closeEntry(tx, id);
   return tokens === null && entry.budgets.length > 0;
 }
@@ -245,15 +243,15 @@ export interface FinalState {
   readonly expiresMs?: number | undefined;
 }
 
-/** Records that a create's job is final, and settles its budgets at the charge. */
+/** Records that a create's job is final, and replaces the quote in its budgets with the charge. */
 export function endCreate(tx: LedgerTransaction, final: FinalState): void {
   const { id, jobId, status, chargedTokens } = final;
   const entry = tx.entry(id);
-  // The end of the run's earlier jobs is already recorded.
+  // Earlier jobs of the run are already recorded as final.
   if (!entry || !isAccepted(entry) || entry.jobId !== jobId) return;
-  // A webhook has no expiry, so it doesn't change that of an earlier poll.
-  const knownMs = entry.phase === 'ended' ? entry.retainUntilMs : tx.nowMs + COMPLETED_TTL_MS;
-  const { expiresMs = knownMs } = final;
+  // A webhook contains no expiry, so retain that of an earlier poll.
+  const defaultMs = entry.phase === 'ended' ? entry.retainUntilMs : tx.nowMs + COMPLETED_TTL_MS;
+  const { expiresMs = defaultMs } = final;
   const tokens = chargedTokens ?? entry.tokens;
   if (entry.hasFixedPrice && entry.tokens === null && tokens !== null && tokens > 0) tx.learnPrice(entry, tokens);
   if (tokens !== null) adjustSpent(tx, entry.budgets, tokens - (entry.tokens ?? 0));
@@ -264,7 +262,7 @@ export function endCreate(tx: LedgerTransaction, final: FinalState): void {
   if (!entry.retainUntilStored && isSettled && entry.rules === null) closeEntry(tx, id);
 }
 
-/** A create without a job. For its outcome, see `outcomeUnderKey`. */
+/** A call that got no job. For its outcome, see `outcomeUnderKey`. */
 export interface FailedCreate {
   readonly id: string;
   readonly owner: string;
@@ -284,19 +282,19 @@ export function failCreate(tx: LedgerTransaction, failed: FailedCreate): void {
   }
   const isRun = entry.rules !== null || run?.isResumed === true;
   const others = entry.owners.filter((it) => it !== owner);
-  const left = { ...entry, owners: run ? entry.owners : others };
+  const released = { ...entry, owners: run ? entry.owners : others };
   if (outcome === 'lost') {
-    replaceEntry(tx, id, { ...transition(left, { type: 'responseLost' }), sentKey: sentKey ?? entry.sentKey });
+    replaceEntry(tx, id, { ...transition(released, { type: 'responseLost' }), sentKey: sentKey ?? entry.sentKey });
     return;
   }
-  // A rejection is final for other processes, which may have crashed. This process's other calls settle their own
+  // A rejection is final for other processes, which may have crashed. Other calls of this process settle their own
   // requests.
   const isShared = others.some(outcome === 'refused' ? tx.isOwn : tx.isAlive);
   const after =
     outcome === 'refused' && !isShared
-      ? transition(left, { type: 'rejected', isReserved: false })
-      : withdraw(tx, left, owner, isShared);
-  // A rejected key is final for a run that has ended, too, unless it has earlier jobs to deliver.
+      ? transition(released, { type: 'rejected', isReserved: false })
+      : withdraw(tx, released, owner, isShared);
+  // After a rejection, an ended run has no use for its entry either, unless it must still deliver earlier jobs.
   const isOver = !isRun || (!run && outcome === 'refused' && entry.earlierJobs === undefined);
   if (after.phase === 'open' && !isShared && isOver) removeEntry(tx, id);
   else replaceEntry(tx, id, after);
