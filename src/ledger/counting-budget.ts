@@ -19,9 +19,7 @@ export interface ClientHome {
 export interface CountingBudget extends Budget {
   readonly [TERMS]: {
     readonly rejectsUnknown: boolean;
-    /**
-     * Returns the store that counts a client's creates: the budget's, the client's, or the process's, in this order.
-     */
+    /** Returns the first of these stores that is set: the budget's, the client's, the process's. */
     countIn(home: ClientHome): { readonly store: Store; readonly terms: BudgetTerms };
     /** Returns the user's estimate, or null without one. */
     estimate(job: PricedCall): number | null;
@@ -64,8 +62,8 @@ export async function noRoomError(ledger: Ledger, noRoom: NoRoom): Promise<Budge
   const keys = await unresolvedKeys(ledger, budget, snapshot).catch(() => []);
   const unresolved = { ...details, reason: 'unresolved' } as const;
   if (keys.length === 0) {
-    const why = `${state} while running jobs may still release tokens, so ${cost} was not sent`;
-    return new BudgetExceededError(`${why}. Call again when they have ended.`, unresolved);
+    const message = `${state} while running jobs may still release tokens, so ${cost} was not sent. Call again when they have ended.`;
+    return new BudgetExceededError(message, unresolved);
   }
   const list = keys.slice(0, 3).join(', ') + (keys.length > 3 ? ` and ${keys.length - 3} more` : '');
   const advice = `Send them again under their keys, or call budget.release(key): ${list}.`;

@@ -43,8 +43,8 @@ export interface BudgetOptions {
   /** Account balance, in tokens, below which `onLow` is called. @default never */
   readonly lowBalanceTokens?: number | undefined;
   /**
-   * Called when a create leaves less than `lowBalanceTokens` in the account. Called again only after the balance has
-   * recovered. Errors that it throws are ignored.
+   * Called when a create leaves less than `lowBalanceTokens` in the account, and again only after the balance has
+   * recovered. Its errors are ignored.
    */
   readonly onLow?: ((low: { readonly balanceTokens: number }) => unknown) | undefined;
 }

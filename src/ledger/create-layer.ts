@@ -32,7 +32,7 @@ import type { Ledger } from './ledger.js';
 import type { Rule } from './steps.js';
 import { homeOf, storeLedgerOf, type Target, targetsOf } from './targets.js';
 
-/** A create with an entry in the ledger, owned by this call. */
+/** A create whose entry in the ledger this call owns. */
 export interface RecordedCreate {
   readonly ledger: Ledger;
   readonly id: string;
@@ -54,7 +54,7 @@ export const ledgerLayer: Layer = async (call, next) => {
   if (!namespace) return next(call);
   const targets = targetsOf(call);
   if (targets.length === 0) return next(call);
-  // A key function may return a different account's key for each call.
+  // A key function may return the key of a different account for each call.
   const account = await call.core.account(call.signal);
   const origin = { account, namespace, digest: digestOfCreate(call) };
   const creates = await reserveAll(call, targets, origin);
@@ -67,7 +67,7 @@ export const ledgerLayer: Layer = async (call, next) => {
   try {
     const result = await next({ ...call, record });
     const { decoded } = result;
-    // Without the documented shape, a job may exist.
+    // If the response doesn't have the documented shape, a job may exist.
     const snapshot = snapshotIn(call, result);
     if (snapshot) await recordAccepted(call, { creates, sentKey: record.sentKey }, snapshot);
     else await failed('failure' in decoded ? decoded.failure : undefined);
@@ -89,7 +89,7 @@ export const recordSentLayer: Layer = async (call, next) => {
   return next(call);
 };
 
-/** Lets the layers below report on a create. `sentKey` is the last key recorded as sent. */
+/** Creates the functions with which the layers below report on a create. `sentKey` is the last key recorded as sent. */
 function createRecord(
   creates: readonly RecordedCreate[],
   signal: AbortSignal | undefined,
@@ -106,14 +106,14 @@ function createRecord(
         .map(({ ledger, id, entry }) =>
           ledger.transact((tx) => recordParams(tx, id, params), { keys: keysOf(id, entry), signal }),
         );
-      // `sending` fails with the same error, and reports it.
+      // If the store is unavailable, `sending` fails with the same error.
       await Promise.allSettled(writes);
     },
     async sending(call) {
       const { idempotencyKey: key, json } = call;
       if (key === undefined || key === sentKey) return;
       const params = json === undefined ? null : paramsOf(call);
-      // One at a time: if one ledger rejects the create, the next must not record it as sent.
+      // One at a time, because the next ledger must not record the create as sent if this one rejects it.
       for (const it of creates) await markSent(call, it, { params, sentKey: key });
       sentKey = key;
     },
@@ -128,7 +128,7 @@ function createRecord(
   };
 }
 
-/** Returns a create's entry for the code that runs the create. */
+/** Returns the functions with which a run updates its create's entry. */
 export function ledgerCreate(create: RecordedCreate, isResumed = false): LedgerCreate {
   const { ledger, id, owner, entry } = create;
   return {
@@ -177,45 +177,45 @@ async function reserveIn(
   origin: CreateOrigin,
 ): Promise<RecordedCreate> {
   const { run } = call.request;
-  const known = run?.creates.find((it) => it.records === recordsOf(ledger));
+  const earlier = run?.creates.find((it) => it.records === recordsOf(ledger));
   const fields = entryOf(call, budgets, origin);
-  const owner = known?.owner ?? ledger.startCall();
+  const owner = earlier?.owner ?? ledger.startCall();
   const entry: OpenCreate = {
     ...fields,
     owners: [owner],
-    // A detached run stores the outcome itself.
+    // A detached run stores its outcome elsewhere.
     retainUntilStored:
       ledger.isPersistent && ledger === storeLedgerOf(call.core) && detachedCall(call.options) === undefined,
   };
   const create: RecordedCreate = { ledger, owner, id: entryId(entry.account, entry.key), entry };
   const rejectsUnknown = budgets.map((it) => countingOf(it).rejectsUnknown);
   try {
-    const mayBeUsed = known !== undefined || origin.digest !== undefined;
+    const mayBeUsed = earlier !== undefined || origin.digest !== undefined;
     const request = { id: create.id, owner, entry, rejectsUnknown, mayBeUsed };
     const result = await ledger.reserve(request, { signal: call.signal, onWait: reportWait(call) });
     if (result.outcome === 'reused') throw reuseError(call, result.jobId);
     if (result.outcome !== 'recorded') throw await noRoomError(ledger, result);
     const recorded = { ...create, id: result.id };
-    if (run && !known) run.creates.push(ledgerCreate(recorded, run.isResumed));
+    if (run && !earlier) run.creates.push(ledgerCreate(recorded, run.isResumed));
     return recorded;
   } catch (cause) {
     // The create may have been recorded, because an abort doesn't wait for the store.
     void recordFailure(create, { outcome: 'unsent', run }).catch(() => {});
-    // The run doesn't know this entry yet, so it can't close it.
-    if (run && !known) void ledgerCreate(create, run.isResumed).end(false);
-    if (!known) ledger.endCall(owner);
+    // The entry isn't part of the run yet, so the run won't close it.
+    if (run && !earlier) void ledgerCreate(create, run.isResumed).end(false);
+    if (!earlier) ledger.endCall(owner);
     throw call.signal?.aborted ? cause : storeFailure(call, cause);
   }
 }
 
 /** Returns a function that reports a wait for a budget. */
-function reportWait({ core, trace, limit }: Call<unknown>): ((before: number) => void) | undefined {
+function reportWait({ core, trace, limit }: Call<unknown>): ((position: number) => void) | undefined {
   if (!trace) return undefined;
   const { callId } = trace;
-  return (before) => core.observer()?.onWait({ callId, limit, waitMs: 0, queued: before + 1, reason: 'budget' });
+  return (position) => core.observer()?.onWait({ callId, limit, waitMs: 0, queued: position + 1, reason: 'budget' });
 }
 
-/** Returns a create's entry before anything is uploaded. */
+/** Returns a create's entry as recorded before anything is uploaded. */
 function entryOf(call: Call<unknown>, budgets: readonly Budget[], origin: CreateOrigin): OpenCreate {
   const { account, namespace, digest } = origin;
   const { core, body, label, idempotencyKey: sentKey = '' } = call;
@@ -259,7 +259,7 @@ async function markSent(
   { ledger, id, owner, entry }: RecordedCreate,
   sent: { readonly params: OpenCreate['params']; readonly sentKey: string },
 ): Promise<void> {
-  // A ledger in memory doesn't survive a crash, so without budgets nothing needs to be recorded.
+  // Only budgets need the entry in memory, which doesn't survive a crash.
   const { budgets } = entry;
   if (!ledger.isPersistent && budgets.length === 0) return;
   const request = { id, owner, ...sent, keys: keysOf(id, entry), budgets };
@@ -271,8 +271,8 @@ async function markSent(
   }
   if (result.outcome === 'sent') return;
   if (result.outcome !== 'taken') throw await noRoomError(ledger, result);
-  const why = "this process's 30-second lease expired, and another process now owns the create";
-  throw new GenError(`${call.name} was not sent: ${why}. Call again with the same idempotencyKey.`, {
+  const reason = "this process's 30-second lease expired, and another process now owns the create";
+  throw new GenError(`${call.name} was not sent: ${reason}. Call again with the same idempotencyKey.`, {
     recovery: 'retry',
   });
 }

@@ -1,4 +1,4 @@
-// Records the ends of jobs in a ledger.
+// Records the outcomes of jobs in a ledger, and their delivery.
 import { endCreate } from '../rules/ledger.js';
 import { acknowledge, setJobOwner } from '../rules/ledger-owners.js';
 import type { LedgerTransaction } from '../rules/ledger-transaction.js';
@@ -8,7 +8,7 @@ import type { Ledger } from './ledger.js';
 
 const RECORDS = new WeakMap<Ledger, JobRecords>();
 
-/** Returns the same object for the same ledger. */
+/** Returns a ledger's records: the same object for the same ledger. */
 export function recordsOf(ledger: Ledger): JobRecords {
   const records = RECORDS.get(ledger) ?? { recordEnd: (...end) => recordEnd(ledger, ...end) };
   RECORDS.set(ledger, records);
@@ -35,7 +35,7 @@ async function recordEnd(
   await ledger.awaitBriefly(reported);
 }
 
-/** Records that the program has a job's outcome, or that its file is stored. Rejects if the write fails. */
+/** Records that the program has received a job's outcome, or has stored its file. Rejects if the write fails. */
 export async function acknowledgeJob(ledger: Ledger, jobId: string, what: 'outcome' | 'file'): Promise<void> {
   await recordOfJob(ledger, jobId, (tx, id) => acknowledge(tx, id, what));
 }
@@ -57,9 +57,9 @@ function recordOfJob<T>(
   rule: (tx: LedgerTransaction, id: string) => T,
   name?: string,
 ): Promise<T | undefined> {
-  const ofJob = (tx: LedgerTransaction) => {
+  const applyToEntry = (tx: LedgerTransaction) => {
     const id = tx.jobEntry(jobId);
     return id === undefined ? undefined : rule(tx, id);
   };
-  return ledger.record(ofJob, [], name);
+  return ledger.record(applyToEntry, [], name);
 }

@@ -88,7 +88,7 @@ export class Ledger {
   /** Registers a call as in flight. It owns its entry until {@link endCall}. */
   startCall(): string {
     this.#calls += 1;
-    // Don't acquire it in the constructor, because a program that only reads the ledger needs no lease.
+    // Not acquired in the constructor, because a program that only reads the ledger needs no lease.
     this.#lease = leasesOf(this.#store)?.own();
     const { id } = this.#process;
     const { perRequest } = this.clock;
@@ -118,10 +118,10 @@ export class Ledger {
     const { signal } = call;
     const keys = keysOf(id, entry);
     if (entry.budgets.length === 0) return this.transact((tx) => reserveCreate(tx, request), { keys, signal });
-    // Bypass the queue, because creates in it may wait for tokens that this one releases.
-    const known =
+    // Look for an existing create without queueing, because queued creates may wait for the tokens that it reserves.
+    const reused =
       mayBeUsed && (await this.transact((tx) => reuseCreate(tx, request), { keys: [createKey(id)], signal }));
-    return known || this.#reservations.add({ ...request, keys, budgets: entry.budgets }, call);
+    return reused || this.#reservations.add({ ...request, keys, budgets: entry.budgets }, call);
   }
 
   /** Records that a request is about to be sent. Waits until its budgets can cover it, or until an abort. */
@@ -136,10 +136,7 @@ export class Ledger {
     return this.#steps.transact(rule, options);
   }
 
-  /**
-   * Runs a rule whose write must not be lost: retries while the store is unavailable, but rejects after a minute. A
-   * `name` is for a fact that may be reported any number of times, and that can be learned again later.
-   */
+  /** Runs a rule whose write must not be lost: see {@link LedgerSteps.record}. */
   record<T>(rule: Rule<T>, keys?: readonly string[], name?: string): Promise<T> {
     return this.#steps.record(rule, keys, name);
   }
@@ -179,8 +176,8 @@ export class Ledger {
   /** Renews the lease while a call is in flight. A store in memory or with operating-system leases needs none. */
   #renewLeaseOf(owner: string): void {
     const { perRequest } = this.clock;
-    const needsNone = !this.isPersistent || this.#lease !== undefined;
-    if (!perRequest && (needsNone || this.#stopRenewal)) return;
+    const needsNoRenewal = !this.isPersistent || this.#lease !== undefined;
+    if (!perRequest && (needsNoRenewal || this.#stopRenewal)) return;
     const renew = () => {
       this.#stopRenewal = undefined;
       if (perRequest ? !this.#activeCalls.has(owner) : this.#activeCalls.size === 0) return;
@@ -195,7 +192,7 @@ export class Ledger {
 
 const LEDGERS = new WeakMap<Store, WeakMap<Clock, Ledger>>();
 
-/** Returns the store's ledger. Always returns the same object for the same store and clock. */
+/** Returns the store's ledger: the same object for the same store and clock. */
 export function ledgerOf(store: Store, clock: Clock): Ledger {
   const time = storeClock(store, clock);
   const ledgers = LEDGERS.get(store) ?? new WeakMap<Clock, Ledger>();

@@ -16,8 +16,8 @@ import type { Ledger } from './ledger.js';
 import type { Rule } from './steps.js';
 
 /**
- * Yields an account's unfinished creates, or those of all accounts. Calls `onOtherAccounts` with the number of other accounts'
- * creates.
+ * Yields an account's unfinished creates, or those of all accounts. Calls `onOtherAccounts` with the number of creates
+ * that belong to other accounts.
  */
 export async function* unfinishedCreatesIn(
   ledger: Ledger,
@@ -43,9 +43,16 @@ function ofAccount(
 function unfinishedCreateOf(entry: CreateEntry): UnfinishedCreate {
   const { key, call, params, atMs, label, phase } = entry;
   const jobId = entryJobId(entry);
-  const known = { ...(label !== undefined && { label }), ...(jobId !== undefined && { jobId }) };
-  const at = new Date(atMs).toISOString();
-  return { idempotencyKey: key, call, params, at, phase, ...known, ...(phase === 'ended' && { status: entry.status }) };
+  return {
+    idempotencyKey: key,
+    call,
+    params,
+    at: new Date(atMs).toISOString(),
+    phase,
+    ...(label !== undefined && { label }),
+    ...(jobId !== undefined && { jobId }),
+    ...(phase === 'ended' && { status: entry.status }),
+  };
 }
 
 type Execute = Parameters<ClientLedger['resume']>[1];
@@ -79,7 +86,8 @@ export async function* resumeCreates(
   try {
     for await (const { create, ...job } of inCompletionOrder(claimed, resumed, signal, 'could not be resumed')) {
       yield job;
-      // The program requested the next job, so it has handled this one. A completed job remains until its file is stored.
+      // The program requests the next job only after it has handled this job. A completed job is retained until its
+      // file is stored.
       if (job.job.status !== 'completed') await record(create, (tx) => acknowledge(tx, create.id, 'outcome'));
     }
   } catch (error) {
@@ -92,7 +100,7 @@ export async function* resumeCreates(
   }
 }
 
-/** Claims the creates without a live owner. If one claim fails or times out, releases them all. */
+/** Claims the creates without a live owner. If a claim fails or times out, releases all of them. */
 async function claimAll(
   ledger: Ledger,
   account: string,
@@ -106,9 +114,7 @@ async function claimAll(
   const late = () =>
     new TimeoutError(
       `resume: the store did not respond within ${ms} ms (timeoutMs). Call resume() again, or raise timeoutMs.`,
-      {
-        timeoutMs: ms,
-      },
+      { timeoutMs: ms },
     );
   const { signal, end } = startDeadline({ clock: ledger.clock, ms, signal: caller, late });
   const claimOne = async (entry: CreateEntry): Promise<RecordedCreate[]> => {

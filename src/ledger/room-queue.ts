@@ -21,14 +21,14 @@ interface RoomQueuePorts<Request, Result> {
   /** The ledger's rule. Returns the outcome `busy` while the request must wait. */
   readonly decide: (tx: LedgerTransaction, request: Request) => Result;
   readonly clock: Clock;
-  /** True if other processes use the same budgets. */
+  /** If true, other processes use the same budgets. */
   readonly isShared: boolean;
 }
 
 type Settled<Result> = { readonly result: Result } | { readonly error: unknown };
 
 export interface RoomQueue<Request, Result> {
-  /** Resolves with the first result other than `busy`. An abort removes the request from the queue. */
+  /** Resolves with the first outcome other than `busy`. An abort removes the request from the queue. */
   add(request: Request, call: QueuedCall): Promise<Result>;
   /** Checks the queue again after the budgets have changed. */
   wake(): void;
@@ -56,7 +56,7 @@ export function createRoomQueue<Request extends RoomRequest, Result extends Room
       const results = waiting.length > 0 ? await transact(decideAll, [...keys]) : [];
       for (const [it, result] of results) if (result.outcome !== 'busy') settled.set(it, { result });
     } catch (error) {
-      // Only this turn's requests fail. The others get the next turn.
+      // Only the requests of this turn fail. The others are decided in the next turn.
       for (const it of decided) settled.set(it, { error });
     }
     likely = settled.size > 0 ? MAX_PER_TURN : 1;
@@ -78,7 +78,7 @@ export function createRoomQueue<Request extends RoomRequest, Result extends Room
       // On Workers, a call can't wait for another request's promise.
       const own = clock.perRequest ? newQueue() : queue;
       const added = own.acquire(request, call);
-      // It may use a different budget than the requests ahead of it.
+      // The request may use a different budget than those ahead of it.
       own.planTurn();
       const outcome = await added;
       if ('error' in outcome) throw outcome.error;

@@ -1,5 +1,5 @@
-// Runs this process's transactions on a store's ledger, one at a time. Each step batches the calls that arrived during the last
-// one.
+// Runs this process's transactions on a store's ledger in steps, one at a time. Each step batches the calls that arrived
+// during the previous step.
 import { backoff } from '../rules/backoff.js';
 import { type LedgerProcess, LedgerTransaction, MissingKeys, STEP_KEYS } from '../rules/ledger-transaction.js';
 import { type Clock, nextTurn, randomOf, systemClock } from '../runtime/clock.js';
@@ -11,28 +11,28 @@ const GROUP = 'ledger';
 /** Maximum calls per step. More would block the event loop for too long. */
 const MAX_PER_STEP = 64;
 const TIMEOUT_MS = 2_000;
-/** Pause after a failed read or swap. Doubles with each consecutive failure. */
+/** Pause after a failed read or swap. It doubles with each consecutive failure. */
 const RETRY_MS = 50;
 /** How long a call waits for the writes that follow a response. The writes continue afterwards. */
 const BRIEFLY_MS = 2_000;
-/** How long a caller waits for a failed write. The write itself is retried, after these pauses, until it succeeds. */
+/** How long a caller waits for a failed write. The write is retried, after these pauses, until it succeeds. */
 const RECORD_MS = 60_000;
 const RECORD_PAUSE = { firstMs: 250, maxMs: 8_000 } as const;
-/** Maximum pending writes with a name. Beyond it, the oldest fail. */
+/** Maximum pending writes with a name. If there are more, the oldest fail. */
 const MAX_NAMED = 10_000;
 
 /** Reads and changes the ledger. May run several times. */
 export type Rule<T> = (tx: LedgerTransaction) => T;
 
 interface Pending {
-  /** Keys that the rule is known to read. */
+  /** Keys that the rule probably reads. */
   readonly keys: readonly string[];
   readonly run: (tx: LedgerTransaction) => void;
   readonly settle: () => void;
   readonly fail: (error: unknown) => void;
-  /** For a write that must not be lost: when its caller stops waiting. */
+  /** When the caller of a write that must not be lost stops waiting. Undefined for other rules. */
   readonly untilMs: number | undefined;
-  /** Pending writes with the same name record the same facts, so only one is retained. */
+  /** Pending writes with the same name record the same fact, so only one of them is retained. */
   readonly name: string | undefined;
 }
 
@@ -47,17 +47,17 @@ export class LedgerSteps {
   readonly #process: () => LedgerProcess;
   readonly #recorded: () => void;
   readonly #queue: Pending[] = [];
-  /** Writes that failed. The next step repeats them first. */
+  /** Failed writes, which the next step repeats first. */
   #failedWrites: Pending[] = [];
   /** Pending writes with a name, oldest first. */
   readonly #named = new Map<string | undefined, Promise<unknown>>();
   #failures = 0;
-  /** When the oldest pending step was added. Real time, because a response waits for it. */
+  /** When the oldest pending rule was added. Real time, because a response waits for it. */
   #pendingSince: number | undefined;
   #retry: (() => void) | undefined;
   #isRunning = false;
 
-  /** Calls `recorded` after each write. */
+  /** `recorded` is called after each write. */
   constructor(store: Store, clock: Clock, process: () => LedgerProcess, recorded: () => void) {
     this.#store = store;
     this.#clock = clock;
@@ -72,13 +72,13 @@ export class LedgerSteps {
   }
 
   /**
-   * Runs a rule whose write must not be lost. Rejects after a minute, but continues to retry while the process runs. A
-   * `name` is for a fact that may be reported any number of times, and that can be learned again later: the oldest of
-   * more than 10,000 are given up.
+   * Runs a rule whose write must not be lost. Rejects after a minute, but continues to retry while the process runs.
+   * Pass a `name` for a fact that may be reported repeatedly and can be learned again later. Beyond 10,000 of them, the
+   * oldest are dropped.
    */
   async record<T>(rule: Rule<T>, keys: readonly string[] = [], name?: string): Promise<T> {
     const added = this.#named.get(name) ?? this.#add(rule, keys, this.#clock.now() + RECORD_MS, name);
-    // On Workers, a call can't wait for another request's promise. Its write replaces the other one.
+    // On Workers, a call can't wait for another request's promise, so it replaces that request's write.
     if (name !== undefined && !this.#clock.perRequest) setAndEvict(this.#named, name, added, MAX_NAMED);
     const result = (await added) as T;
     this.#recorded();
@@ -89,10 +89,10 @@ export class LedgerSteps {
   async awaitBriefly(work: Promise<unknown>, signal?: AbortSignal): Promise<void> {
     const sinceMs = this.#pendingSince ?? systemClock.now();
     let stopTimer = () => {};
-    const late = new Promise<void>((resolve) => {
+    const timeout = new Promise<void>((resolve) => {
       stopTimer = systemClock.after(Math.max(0, sinceMs + BRIEFLY_MS - systemClock.now()), resolve);
     });
-    await settledOrAborted(Promise.race([work, late]), signal);
+    await settledOrAborted(Promise.race([work, timeout]), signal);
     stopTimer();
   }
 
@@ -138,7 +138,7 @@ export class LedgerSteps {
     const others = this.#clock.perRequest ? this.#failedWrites.filter((it) => !pending.includes(it)) : [];
     const all = [...others, ...pending];
     try {
-      // A finished program exits even if the store is unavailable. It then loses writes that no call waits for.
+      // A finished program exits even if the store is unavailable. It loses the writes that no call waits for.
       const isIdle = all.every(({ untilMs }) => untilMs !== undefined);
       await this.#persistently(() => this.#write(all), isIdle);
       this.#failures = 0;
@@ -156,9 +156,11 @@ export class LedgerSteps {
   #onFailure(pending: readonly Pending[], error: unknown): void {
     const nowMs = this.#clock.now();
     const isRetried = (it: Pending) => it.untilMs !== undefined && this.#failedWrites.every(hasOtherName(it));
-    const writes = isSetupError(error) ? [] : pending.filter(isRetried);
-    for (const it of pending) if (!writes.includes(it) || (it.untilMs ?? 0) <= nowMs) it.fail(error);
-    for (const it of pending) if (!writes.includes(it)) this.#named.delete(it.name);
+    const writes = new Set(isSetupError(error) ? [] : pending.filter(isRetried));
+    for (const it of pending) {
+      if (!writes.has(it) || (it.untilMs ?? 0) <= nowMs) it.fail(error);
+      if (!writes.has(it)) this.#named.delete(it.name);
+    }
     this.#failedWrites = [...new Set([...this.#failedWrites, ...writes])];
     this.#failExcess(error);
     if (this.#failedWrites.length === 0) {
@@ -168,10 +170,10 @@ export class LedgerSteps {
     this.#failures += 1;
     const pauseMs = backoff(RECORD_PAUSE, this.#failures);
     const idle = { isIdle: true };
-    if (this.#clock.perRequest) return void this.#clock.after(pauseMs, () => this.#writeAgain(writes), idle);
+    if (this.#clock.perRequest) return void this.#clock.after(pauseMs, () => this.#writeAgain([...writes]), idle);
     const retry = () => {
       this.#retry = undefined;
-      // Put failed writes first to retain the order, because a job's end has no effect before its create is recorded.
+      // Keep the order, because a job's end has no effect before its create is recorded.
       this.#queue.unshift(...this.#failedWrites.splice(0));
       void this.#run();
     };

@@ -30,7 +30,7 @@ interface CreateFields extends ExpectedPrice {
   readonly label?: string | undefined;
   /** The key of the current request: the entry's own, or one that the run derived from it. */
   readonly sentKey: string;
-  /** Calls that work on the entry, newest first. Each name consists of a process and a number. */
+  /** Calls that own the entry, newest first. Each name consists of a process and a number. */
   readonly owners: readonly string[];
   readonly budgets: readonly CountedBudget[];
   /** When the entry began to count in its budgets, by the store's clock. */
@@ -87,7 +87,7 @@ export interface EndedCreate extends CreateFields {
 export type CreateEntry = OpenCreate | SentCreate | LostCreate | AcceptedCreate | EndedCreate;
 export type CreatePhase = CreateEntry['phase'];
 
-/** The part of a closed entry that is retained to recognize its key. */
+/** The part of a closed entry that is retained to detect a reused key. */
 export interface UsedKey {
   readonly jobId?: string | undefined;
   readonly digest?: string | undefined;
@@ -106,11 +106,11 @@ export type EntryEvent =
   /** Its price was reserved. */
   | { readonly type: 'reserved'; readonly nowMs: number }
   | { readonly type: 'sent'; readonly owner: string }
-  /** No request reached the service, or the service created no job for it. */
+  /** No request reached the service, or the service created no job. */
   | { readonly type: 'unsent'; readonly isReserved: boolean }
   /** The service confirmed that no job exists under the key. */
   | { readonly type: 'rejected'; readonly isReserved: boolean }
-  /** A request got no response, or its process crashed. */
+  /** The response to a request was lost, or the process crashed. */
   | { readonly type: 'responseLost' }
   | { readonly type: 'accepted'; readonly jobId: string; readonly nowMs: number }
   | { readonly type: 'final'; readonly jobId: string; readonly status: string; readonly retainUntilMs: number }

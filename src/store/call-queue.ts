@@ -6,7 +6,7 @@ export interface TurnOutcome<Request, Grant> {
   readonly grants: ReadonlyMap<Request, Grant>;
   /** Milliseconds until a call without a grant may get one. */
   readonly waitMsOf: (request: Request) => number;
-  /** Milliseconds until the next turn for queued calls: 0 for immediately, `Infinity` for when `serve` is called. */
+  /** Milliseconds until the next turn for queued calls. 0: immediately. `Infinity`: when `serve` is called. */
   readonly nextTurnMs: number;
 }
 
@@ -44,7 +44,7 @@ export class CallQueue<Request, Grant> {
   readonly #options: CallQueueOptions<Request, Grant>;
   readonly #waiting = new Map<Request, Deferred<Grant>>();
   readonly #immediate = new Map<Request, Deferred<Grant | number>>();
-  /** The `onWait` callbacks not yet called, of the last calls in the queue. */
+  /** Pending `onWait` callbacks. They belong to the last calls in the queue. */
   readonly #unreported = new Map<Request, (position: number) => void>();
   #isPlanned = false;
   #isTurning = false;
@@ -115,7 +115,7 @@ export class CallQueue<Request, Grant> {
     }
   }
 
-  /** Takes a turn shared with the other calls of this tick. */
+  /** Takes a turn, which all calls of this tick share if the state is in a store. */
   planTurn(): void {
     if (!this.#options.isShared) this.serve();
     if (!this.#options.isShared || this.#isPlanned) return;
