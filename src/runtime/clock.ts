@@ -129,14 +129,17 @@ const immediate: typeof setImmediate | undefined = globalThis.setImmediate;
 /** Resolves in a later turn of the event loop, after everything that is due now. */
 export function nextTurn(): Promise<void> {
   return new Promise((resolve) => {
-    if (immediate !== undefined) return void immediate(resolve);
-    // The Edge runtime supports neither.
-    if (typeof MessageChannel === 'undefined') return void setTimeout(resolve, 0);
-    const { port1, port2 } = new MessageChannel();
-    port1.onmessage = () => {
-      port1.close();
-      resolve();
-    };
-    port2.postMessage(null);
+    try {
+      if (immediate !== undefined) return void immediate(resolve);
+      const { port1, port2 } = new MessageChannel();
+      port1.onmessage = () => {
+        port1.close();
+        resolve();
+      };
+      port2.postMessage(null);
+    } catch {
+      // The Edge runtime has neither. In Next.js, both exist there and throw.
+      setTimeout(resolve, 0);
+    }
   });
 }

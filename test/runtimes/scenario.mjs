@@ -88,6 +88,12 @@ export async function runScenario({ baseUrl, apiKey, webhook, wire, unavailableU
       equal(ConnectionError.isInstance(error), true, 'ConnectionError.isInstance');
       equal((await budget.usage()).leftTokens, 100, `tokens left after ${error.message}`);
     },
+    async 'concurrent creates with a budget succeed'() {
+      const budgeted = client.withOptions({ budget: createBudget({ maxTokens: 1_000 }) });
+      const prompts = Array.from({ length: 10 }, (_, at) => `fox ${at}`);
+      const created = await Promise.all(prompts.map((prompt) => budgeted.videos.create({ prompt })));
+      equal(new Set(created.map(({ job }) => job.id)).size, prompts.length, 'jobs');
+    },
     async 'every wire row passes'() {
       const failures = [];
       for (const row of wire) {

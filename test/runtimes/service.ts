@@ -74,7 +74,7 @@ async function serveApi(
   const body = await bodyOf(request);
   if (request.headers.authorization !== `Bearer ${API_KEY}`)
     return respond(401, { error: { code: 'invalid_api_key' } });
-  const job = { id: 'job_1', mediaType: 'video', modelId: 'svc-video-fast', quotedTokenCost: 10 };
+  const job = { mediaType: 'video', modelId: 'svc-video-fast', quotedTokenCost: 10 };
   const route = `${request.method} ${request.url}`;
   if (route === 'GET /test/create-keys') return respond(200, { data: { count: new Set(state.creates).size } });
   if (route === 'POST /v1/videos') {
@@ -82,14 +82,18 @@ async function serveApi(
     if (state.creates.length === 1) return respond(500, { error: { code: 'internal_error', message: 'try again' } });
     return respond(200, {
       success: true,
-      data: { job: { ...job, status: 'processing' }, quoted_token_cost: 10, balance_tokens: 90 },
+      data: {
+        job: { ...job, id: `job_${new Set(state.creates).size}`, status: 'processing' },
+        quoted_token_cost: 10,
+        balance_tokens: 90,
+      },
     });
   }
   if (route === 'GET /v1/jobs/job_1') {
     state.polls += 1;
     return respond(200, {
       success: true,
-      data: { job: { ...job, ...(state.polls < 3 ? { status: 'processing' } : completed(request)) } },
+      data: { job: { ...job, id: 'job_1', ...(state.polls < 3 ? { status: 'processing' } : completed(request)) } },
     });
   }
   if (route === 'GET /v1/jobs/job_1/output')

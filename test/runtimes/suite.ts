@@ -85,7 +85,7 @@ export function stepsIn(output: string): Step[] {
   return JSON.parse(output.trim().split('\n').at(-1) ?? '[]');
 }
 
-const SCENARIO_STEPS = 9;
+const SCENARIO_STEPS = 10;
 
 /** Throws if a step failed, or if not every step ran. */
 export function assertSteps(steps: readonly Step[], total = SCENARIO_STEPS): void {
