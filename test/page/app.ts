@@ -8,7 +8,7 @@ import { createGenProxy, type DefaultInput, type GenProxy } from 'gen-client/pro
 import { createSandbox, type Sandbox, type SandboxOptions } from 'gen-client/sandbox';
 import { ROOT } from '../support/build.js';
 
-/** An app with a page and its proxy, and a service reached over the network. */
+/** An app with a page and a proxy, and a service on the network. */
 export interface PageApp {
   /** The page's URL. */
   readonly url: string;
@@ -17,9 +17,9 @@ export interface PageApp {
   readonly proxy: GenProxy;
   /** Requests to the proxy, such as `POST videos`. */
   readonly requests: string[];
-  /** Number of requests without a response. */
-  open(): number;
-  /** Delays responses to creates until it settles. */
+  /** Returns the number of requests to the proxy without a response. */
+  openRequests(): number;
+  /** Responses to creates are delayed until this settles. */
   creates: Promise<unknown>;
   close(): Promise<void>;
 }
@@ -39,8 +39,8 @@ export interface PageAppOptions {
   readonly isOtherOrigin?: boolean;
 }
 
-/** The page's script. It resumes its runs, and exposes them to the test. */
-const RESUMING = `
+/** The default script. Exposes `gen` and the resumed runs to the test. */
+const SCRIPT = `
   import { createGenPage } from './src/adapters/page/index.js';
   const gen = createGenPage({ url: PROXY_URL });
   Object.assign(window, { gen, runs: gen.resume() });
@@ -59,9 +59,9 @@ export async function startApp(options: PageAppOptions): Promise<PageApp> {
   let open = 0;
   let html = '';
   const page = async ({ headers, url }: Request) => {
-    const signsIn =
+    const newUser =
       new URL(url).searchParams.get('as') ?? (/session=/.test(headers.get('cookie') ?? '') ? null : 'ann');
-    const cookie = signsIn !== null && { 'set-cookie': `session=${signsIn}; SameSite=Lax; Path=/` };
+    const cookie = newUser !== null && { 'set-cookie': `session=${newUser}; SameSite=Lax; Path=/` };
     const noStore = { 'content-type': 'text/html', 'cache-control': 'no-store' };
     return new Response(html, { headers: { ...noStore, ...options.headers, ...cookie } });
   };
@@ -96,14 +96,14 @@ export async function startApp(options: PageAppOptions): Promise<PageApp> {
     client,
     proxy,
     requests,
-    open: () => open,
+    openRequests: () => open,
     creates: Promise.resolve(),
     async close() {
       for (const server of [appServer, pageServer]) server?.close();
       await service.close();
     },
   };
-  const script = await bundled(options.script ?? RESUMING, {
+  const script = await bundle(options.script ?? SCRIPT, {
     proxyUrl: isOtherOrigin ? `${appServer.url}api/gen` : '/api/gen',
   });
   const main = (await options.main?.(app)) ?? '';
@@ -111,7 +111,7 @@ export async function startApp(options: PageAppOptions): Promise<PageApp> {
   return app;
 }
 
-/** Serves a web handler on all of this machine's addresses. */
+/** Serves a web handler on all addresses of this machine. */
 async function serve(handler: (request: Request) => Promise<Response>) {
   const server = createServer(toNodeHandler(handler));
   await new Promise<void>((resolve) => server.listen(0, '0.0.0.0', resolve));
@@ -133,7 +133,7 @@ interface BundleOptions {
 }
 
 /** Bundles a program into one file, for a page or for Node. */
-export async function bundled(
+export async function bundle(
   contents: string,
   { platform = 'browser', proxyUrl = '/api/gen' }: BundleOptions = {},
 ): Promise<string> {

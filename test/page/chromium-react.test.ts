@@ -5,7 +5,7 @@ import { runInNewContext } from 'node:vm';
 import { describe, expect, it } from 'vitest';
 import { hasChromium, type Page } from '../support/browser.js';
 import { deferred } from '../support/deferred.js';
-import { bundled } from './app.js';
+import { bundle } from './app.js';
 import { hasReact, inChromium, until } from './in-chromium.js';
 
 const IMPORTS = `
@@ -19,7 +19,7 @@ const IMPORTS = `
 `;
 
 /** A component that resumes or creates its run, and stops it on unmount. StrictMode mounts it twice. */
-const STRICT = `${IMPORTS}
+const STRICT_MODE = `${IMPORTS}
   const gen = createGenPage({ url: PROXY_URL });
   let mounts = 0;
   function Video() {
@@ -37,7 +37,7 @@ const STRICT = `${IMPORTS}
 `;
 
 /** A component whose effect creates a job, and runs again when \`theme\` changes. */
-const EFFECT = `${IMPORTS}
+const EFFECT_CREATE = `${IMPORTS}
   const gen = createGenPage({ url: PROXY_URL });
   function Video({ theme }) {
     const [run, setRun] = useState();
@@ -54,18 +54,18 @@ const EFFECT = `${IMPORTS}
 `;
 
 /** A component that follows its ticket's job. */
-const WATCHED = `${IMPORTS}
+const WATCH = `${IMPORTS}
   export const Watched = ({ ticket }) => {
     const gen = useMemo(() => createGenPage({ url: '/api/gen' }), []);
     const { phase } = useRun(useMemo(() => gen.watch(ticket), [ticket]));
     return createElement('p', null, phase);
   };
 `;
-const ON_SERVER = `${WATCHED}
+const SERVER_WATCH = `${WATCH}
   import { renderToString } from 'react-dom/server';
   export const render = (ticket) => renderToString(createElement(Watched, { ticket }));
 `;
-const HYDRATED = `${WATCHED}
+const HYDRATED_WATCH = `${WATCH}
   const main = document.querySelector('main');
   const { ticket } = document.querySelector('[data-ticket]').dataset;
   Object.assign(window, { text, first: text(), errors: [] });
@@ -74,7 +74,7 @@ const HYDRATED = `${WATCHED}
 `;
 
 /** A component that shows a run, and counts each run's listeners. */
-const LISTENED = `${IMPORTS}
+const LISTENER_COUNT = `${IMPORTS}
   const Video = ({ run }) => createElement('p', null, useRun(run)?.phase ?? 'none');
   const container = root();
   const runOf = (phase) => {
@@ -87,18 +87,18 @@ const LISTENED = `${IMPORTS}
     flushSync(() => container.render(createElement(Video, { run })));
     return text();
   } });
-  window.changed = (run, phase) => { flushSync(() => run.set(phase)); return text(); };
+  window.change = (run, phase) => { flushSync(() => run.set(phase)); return text(); };
 `;
 
 /** Runs a program in this process, and returns its exports. */
-async function onServer<Exports>(code: string): Promise<Exports> {
-  const program = await bundled(code, { platform: 'node' });
+async function runOnServer<Exports>(code: string): Promise<Exports> {
+  const program = await bundle(code, { platform: 'node' });
   const module = { exports: {} };
   new Function('module', 'exports', 'require', program)(module, module.exports, createRequire(import.meta.url));
   return module.exports as Exports;
 }
 
-interface OnServer {
+interface ServerProgram {
   render(ticket: string): string;
 }
 
@@ -107,25 +107,25 @@ describe.skipIf(!hasChromium || !hasReact)('React in Chromium', () => {
   const expectPhase = (tab: Page, phase: string) => until(async () => expect(await tab.evaluate('text()')).toBe(phase));
 
   it('creates one run in StrictMode, and leaves no request after unmount or navigation', async () => {
-    const { app, tab, posts } = await open({ jobMs: 60_000, speed: 1, script: STRICT });
+    const { app, tab, posts } = await open({ jobMs: 60_000, speed: 1, script: STRICT_MODE });
     const expectOneRun = async (mounts: number) => {
       await expectPhase(tab, 'waiting');
       expect([await tab.evaluate('mounts()'), posts('videos'), app.sandbox.jobs.length]).toEqual([mounts, 1, 1]);
-      await until(() => expect(app.open()).toBe(1));
+      await until(() => expect(app.openRequests()).toBe(1));
     };
     await tab.evaluate('render(window.first = root())');
     await expectOneRun(2);
     await tab.evaluate('first.unmount()');
-    await until(() => expect(app.open()).toBe(0));
+    await until(() => expect(app.openRequests()).toBe(0));
     // Both mounts resume the stored run.
     await tab.evaluate('render(root())');
     await expectOneRun(4);
     await tab.goto('about:blank');
-    await until(() => expect(app.open()).toBe(0));
+    await until(() => expect(app.openRequests()).toBe(0));
   });
 
   it("creates one job if an effect's dependency changes while the create is in flight", async () => {
-    const { app, tab, posts } = await open({ jobMs: 200, speed: 10, script: EFFECT });
+    const { app, tab, posts } = await open({ jobMs: 200, speed: 10, script: EFFECT_CREATE });
     const { promise, resolve: respond } = deferred();
     app.creates = promise;
     await tab.evaluate(`render('light')`);
@@ -139,11 +139,11 @@ describe.skipIf(!hasChromium || !hasReact)('React in Chromium', () => {
   });
 
   it('hydrates a server-rendered watch and follows its job', async () => {
-    const { render } = await onServer<OnServer>(ON_SERVER);
+    const { render } = await runOnServer<ServerProgram>(SERVER_WATCH);
     const { app, tab, posts } = await open({
       jobMs: 200,
       speed: 10,
-      script: HYDRATED,
+      script: HYDRATED_WATCH,
       main: async ({ client, proxy }) => {
         const { job } = await client.videos.create({ prompt: 'a fox' });
         const ticket = await proxy.ticket(job, { id: 'ann' });
@@ -156,10 +156,10 @@ describe.skipIf(!hasChromium || !hasReact)('React in Chromium', () => {
   });
 
   it('returns undefined from useRun without a run, follows its run, and leaves no listener', async () => {
-    const { tab } = await open({ script: LISTENED });
+    const { tab } = await open({ script: LISTENER_COUNT });
     const [texts, counts] = await tab.evaluate<unknown[]>(`(() => {
       const [first, second] = [runOf('uploading'), runOf('creating')];
-      const texts = [show(undefined), show(null), show(first), changed(first, 'waiting'), show(second), changed(first, 'done')];
+      const texts = [show(undefined), show(null), show(first), change(first, 'waiting'), show(second), change(first, 'done')];
       const counts = [first.listeners.size, second.listeners.size];
       unmount();
       return [texts, [...counts, second.listeners.size]];
@@ -170,7 +170,7 @@ describe.skipIf(!hasChromium || !hasReact)('React in Chromium', () => {
 });
 
 it.skipIf(!hasReact)('a server that renders 1,000 watched tickets retains no timer and no state', async () => {
-  const { render } = await onServer<OnServer>(ON_SERVER);
+  const { render } = await runOnServer<ServerProgram>(SERVER_WATCH);
   const timers = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
   for (let index = 0; index < 200; index++) render(`warm-up-${index}`);
   const [before, heapBefore] = [timers(), heapBytes()];

@@ -3,7 +3,7 @@ import { networkInterfaces } from 'node:os';
 import { describe, expect, it } from 'vitest';
 import { hasChromium } from '../support/browser.js';
 import { seeded } from '../support/seeded.js';
-import { DONE, endOf, hasReact, inChromium, PING, reached, until, waiting } from './in-chromium.js';
+import { DONE, hasReact, inChromium, outcomeOf, PING, until, untilTrue, untilWaiting } from './in-chromium.js';
 
 it.runIf(process.env.CI)('has Chromium and React', () => {
   expect({ hasChromium, hasReact }).toEqual({ hasChromium: true, hasReact: true });
@@ -32,14 +32,14 @@ const DOUBLE_CLICK = `(async () => {
   await runs[1].done.catch(() => {});
   return { isSameRun: runs[0] === runs[1], states };
 })()`;
-interface Clicked {
+interface DoubleClick {
   readonly isSameRun: boolean;
   readonly states: readonly { phase: string; uploaded: number; url?: string; error?: object }[];
 }
 
 const PLAY = (url: string | undefined) => `new Promise((resolve, reject) => {
   const video = document.querySelector('video');
-  video.onerror = () => reject(new Error('the video does not load'));
+  video.onerror = () => reject(new Error('the video failed to load'));
   video.onseeked = () => resolve([video.duration, video.currentTime]);
   video.onloadedmetadata = () => { video.currentTime = video.duration / 2; };
   video.src = ${JSON.stringify(url)};
@@ -78,15 +78,15 @@ describe.skipIf(!hasChromium)('a page in Chromium', () => {
         'console',
         (message) => /Content.Security.Policy/i.test(message.text()) && violations.push(message.text()),
       );
-      const { isSameRun, states } = await tab.evaluate<Clicked>(DOUBLE_CLICK);
+      const { isSameRun, states } = await tab.evaluate<DoubleClick>(DOUBLE_CLICK);
       expect(isSameRun).toBe(true);
       const last = states.at(-1);
       expect(last).toMatchObject({ phase: 'done', uploaded: 1, url: expect.stringContaining('/api/gen/file?t=') });
       expect(states.filter(({ phase, uploaded }) => phase === 'uploading' && uploaded > 0)).not.toEqual([]);
-      const sent = app.requests.filter((request) => !/^OPTIONS|watch$/.test(request));
-      expect(sent).toEqual(['POST session', 'POST upload', ...relayed, 'POST uploaded', 'POST videos']);
+      const requests = app.requests.filter((request) => !/^OPTIONS|watch$/.test(request));
+      expect(requests).toEqual(['POST session', 'POST upload', ...relayed, 'POST uploaded', 'POST videos']);
       expect(await tab.evaluate(PLAY(last?.url))).toEqual(PLAYED);
-      // The page never has the key, and sends requests only to its own server and the storage.
+      // The page never receives the API key.
       expect(urls.filter((url) => url.includes(app.sandbox.apiKey))).toEqual([]);
       expect([app.sandbox.jobs.length, violations]).toEqual([1, []]);
     },
@@ -95,16 +95,16 @@ describe.skipIf(!hasChromium)('a page in Chromium', () => {
   it('creates one job over reloads at random moments, in real time', async () => {
     const { app, tab } = await open({ jobMs: 2_000, speed: 1 });
     const random = seeded(7);
-    // The run is stored by now. After an earlier reload, nothing would be sent.
-    await tab.evaluate(reached(`gen.videos.create({ prompt: 'a fox over reloads' })`, '!run.get().isCancelable'));
+    // Reload only after the run is stored. Otherwise, no create would be sent.
+    await tab.evaluate(untilTrue(`gen.videos.create({ prompt: 'a fox over reloads' })`, '!run.get().isCancelable'));
     for (let reload = 0; reload < 6; reload++) {
       await tab.evaluate(`new Promise((resolve) => setTimeout(resolve, ${Math.floor(random() * 500)}))`);
       await tab.goto(app.url);
     }
-    expect(await tab.evaluate(endOf('runs[0]'))).toEqual(DONE);
+    expect(await tab.evaluate(outcomeOf('runs[0]'))).toEqual(DONE);
     expect(app.sandbox.jobs).toHaveLength(1);
     await tab.goto(app.url);
-    expect(await tab.evaluate(endOf('runs[0]'))).toEqual(DONE);
+    expect(await tab.evaluate(outcomeOf('runs[0]'))).toEqual(DONE);
     await tab.evaluate('runs[0].forget()');
     await tab.goto(app.url);
     expect(await tab.evaluate('runs.length')).toBe(0);
@@ -113,10 +113,10 @@ describe.skipIf(!hasChromium)('a page in Chromium', () => {
   it.each([6, 12])('sends one request for %i runs, and leaves connections free for others', async (count) => {
     const { app, tab } = await open({ jobMs: 60_000, speed: 1 });
     const prompts = JSON.stringify(Array.from({ length: count }, (_, index) => `fox ${index}`));
-    await tab.evaluate(`Promise.all(${prompts}.map((prompt) => ${waiting('gen.videos.create({ prompt })')}))`);
-    await until(() => expect(app.open()).toBe(1));
+    await tab.evaluate(`Promise.all(${prompts}.map((prompt) => ${untilWaiting('gen.videos.create({ prompt })')}))`);
+    await until(() => expect(app.openRequests()).toBe(1));
     expect(await tab.evaluate<number>(PING)).toBeLessThan(1_000);
-    expect([app.open(), app.sandbox.jobs.length]).toEqual([1, count]);
+    expect([app.openRequests(), app.sandbox.jobs.length]).toEqual([1, count]);
   });
 
   it('sends no create and no poll after a reload with finished runs', async () => {
@@ -138,10 +138,10 @@ describe.skipIf(!hasChromium)('a page in Chromium', () => {
     const { app, tab } = await open({ jobMs: 200, speed: 10 });
     await tab.goto(app.url.replace('127.0.0.1', lan ?? ''));
     expect(await tab.evaluate('isSecureContext')).toBe(false);
-    expect(await tab.evaluate(endOf(`gen.videos.create({ prompt: 'a fox' })`))).toEqual(DONE);
+    expect(await tab.evaluate(outcomeOf(`gen.videos.create({ prompt: 'a fox' })`))).toEqual(DONE);
   });
 
-  it('plays the video of a link opened directly', async () => {
+  it('plays a video whose link is opened directly', async () => {
     const { app, tab } = await open({ jobMs: 200, speed: 10 });
     const job = await app.client.videos.createAndWait({ prompt: 'a fox' });
     await tab.goto(`${app.url}api/gen/${await app.proxy.link(job, { expiresInMs: 60_000 })}`);

@@ -1,4 +1,4 @@
-// A fake browser whose proxy returns the responses that a test sets.
+// A fake browser. Its proxy returns the responses that a test sets.
 import { createGenPage, type Run, type RunState } from 'gen-client/page';
 import type { GenProxy } from 'gen-client/proxy';
 import { afterEach, beforeAll, beforeEach, vi } from 'vitest';
@@ -81,7 +81,7 @@ class PageRequest {
   }
 }
 
-/** Sends JSON to the proxy like the browser's `fetch`. */
+/** A `fetch` that sends JSON to the fake proxy. */
 function fakeFetch(
   url: string,
   { method = 'GET', headers, credentials, body, signal }: RequestInit,
@@ -113,20 +113,20 @@ const emptyBrowser = () => ({
   /** The tab's sessionStorage. */
   stored: new Map<string, string>(),
   uploads: [] as PageRequest[],
-  /** Responses to uploads, by method: a status, a broken connection, or none. */
+  /** Responses to uploads, by method: a status, a failed connection, or none. */
   uploadStatus: {} as Record<string, number | 'broken' | 'pending'>,
   uploadResponse: null as object | null,
 });
 
 export const browser = emptyBrowser();
 
-/** Adds a job's phase like the proxy. */
+/** Adds the job's phase, as the proxy does. */
 const withPhase = (job: object) => ({
   ...job,
   ...('status' in job && { phase: 'url' in job ? 'done' : 'error' in job ? 'failed' : 'waiting' }),
 });
 
-/** Gives each test an empty browser with a stopped clock. */
+/** Creates a new browser with fake timers for each test. */
 export function fakeBrowserPerTest(): void {
   beforeAll(quiet);
   beforeEach(openBrowser);
@@ -145,7 +145,7 @@ function openBrowser(): void {
   });
 }
 
-/** Restores the globals and the clock once pending work has reached a request, which gets no response. */
+/** Restores the globals and the clock. Pending work first reaches a request, which gets no response. */
 async function closeBrowser(): Promise<void> {
   vi.useRealTimers();
   browser.responses = {};
@@ -183,12 +183,12 @@ export function statesOf(run: Run): RunState[] {
   return states;
 }
 
-/** Returns a run's last state or its error, or `open` while it runs. */
-export const endOf = (run: Run | undefined) =>
+/** Returns a run's last state or its error, or `unfinished`. */
+export const outcomeOf = (run: Run | undefined) =>
   Promise.race([
     run?.done.catch(({ code, message }) => ({ code, message })),
-    vi.advanceTimersByTimeAsync(0).then(() => 'open'),
+    vi.advanceTimersByTimeAsync(0).then(() => 'unfinished'),
   ]);
 
-/** Returns the data that the tab stores across reloads. */
+/** Returns the runs that the tab stores across reloads. */
 export const storedRuns = () => JSON.parse(browser.stored.get('gen-page:/api/gen') ?? '{}');

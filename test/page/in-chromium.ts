@@ -7,20 +7,20 @@ import { type PageApp, type PageAppOptions, REACT_MODULES, startApp } from './ap
 
 /** True if test/runtimes has installed React. */
 export const hasReact = existsSync(join(REACT_MODULES, 'react-dom'));
-/** The result of `endOf` for a completed run. */
+/** The result of `outcomeOf` for a completed run. */
 export const DONE = ['done', null, expect.any(Array)];
 export const until = <T>(check: () => T) => vi.waitFor(check, { timeout: PATIENCE_MS });
 
-/** Expression that resolves when a run meets a condition or ends. */
-export const reached = (run: string, condition: string) => `new Promise((resolve) => {
+/** Script that resolves when a run meets a condition or ends. */
+export const untilTrue = (run: string, condition: string) => `new Promise((resolve) => {
   const run = ${run};
   const check = () => (${condition} || /done|failed/.test(run.get().phase)) && resolve();
   run.subscribe(check);
   check();
 })`;
 
-/** Expression that resolves with a run's last phase, its error code, and each status, URL, or price that it reported. */
-export const endOf = (run: string) => `new Promise((resolve) => {
+/** Script that resolves with a run's last phase, its error code, and each status, URL, or price that it reported. */
+export const outcomeOf = (run: string) => `new Promise((resolve) => {
   const run = ${run};
   const reported = [];
   const check = () => {
@@ -32,13 +32,13 @@ export const endOf = (run: string) => `new Promise((resolve) => {
   check();
 })`;
 
-/** Expression that resolves when a run waits for its job. */
-export const waiting = (run: string) => reached(run, `run.get().phase === 'waiting'`);
+/** Script that resolves when a run waits for its job. */
+export const untilWaiting = (run: string) => untilTrue(run, `run.get().phase === 'waiting'`);
 
-/** Expression that resolves with the duration of another request to the app, in milliseconds. */
+/** Script that resolves with the duration of another request to the app, in milliseconds. */
 export const PING = `(async () => { const start = performance.now(); await (await fetch('/plain')).text(); return performance.now() - start; })()`;
 
-/** Runs a file's tests in one browser. Each test opens its own app. */
+/** Shares one browser among a file's tests. Each test starts an app. */
 export function inChromium() {
   let browser: Browser;
   let context: Context | undefined;
@@ -48,22 +48,22 @@ export function inChromium() {
   });
   afterAll(() => browser?.close());
   afterEach(async () => {
-    // An open page would keep sending requests to the closed app.
+    // An open page would send requests to the closed app.
     await context?.close();
     await app?.close();
   });
   return async (options: PageAppOptions) => {
-    const started = await startApp(options);
-    app = started;
+    const startedApp = await startApp(options);
+    app = startedApp;
     context = await browser.newContext({});
     const tab = await context.newPage();
-    await tab.goto(started.url);
+    await tab.goto(startedApp.url);
     return {
-      app: started,
+      app: startedApp,
       context,
       tab,
       /** Returns the number of requests for a verb. */
-      posts: (verb: string) => started.requests.filter((request) => request === `POST ${verb}`).length,
+      posts: (verb: string) => startedApp.requests.filter((request) => request === `POST ${verb}`).length,
     };
   };
 }

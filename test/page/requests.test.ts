@@ -1,13 +1,13 @@
-// A page's requests: creates that are retried or not, one shared wait, and none on a server.
+// A page's requests: retries of creates, one shared watch, and none on a server.
 import { describe, expect, it, vi } from 'vitest';
 import { deferred } from '../support/deferred.js';
 import {
   browser,
   DONE,
-  endOf,
   errorResponse,
   fakeBrowserPerTest,
   openPage,
+  outcomeOf,
   PROMPT,
   paths,
   settle,
@@ -64,31 +64,31 @@ describe('a rejected create', () => {
         videos: [errorResponse(status, typeof body === 'string' ? body : { retry: false, ...body })],
       };
       const run = openPage().videos.create(PROMPT);
-      expect(await endOf(run)).toEqual(error);
+      expect(await outcomeOf(run)).toEqual(error);
       expect(run.get()).toMatchObject({ phase: 'failed', error });
       await vi.advanceTimersByTimeAsync(60_000);
       expect([creates().length, Object.keys(storedRuns())]).toEqual([1, isStored ? [run.id] : []]);
     },
   );
 
-  it("without a code, as from a reverse proxy, isn't a rejection if it is temporary", async () => {
+  it('without a code, as from a reverse proxy, is retried', async () => {
     browser.responses = { videos: [errorResponse(502, '<html>'), DONE] };
     const run = openPage().videos.create(PROMPT);
     await vi.advanceTimersByTimeAsync(1_000);
-    expect(await endOf(run)).toMatchObject({ phase: 'done' });
+    expect(await outcomeOf(run)).toMatchObject({ phase: 'done' });
   });
 });
 
-it('a run indicates whether it can be canceled for free, and then forget() sends nothing', async () => {
+it('a run is cancelable until it sends its create, and forget() then sends nothing', async () => {
   const page = openPage();
   const run = page.videos.create(PROMPT);
   expect(run.get().isCancelable).toBe(true);
   run.forget();
   await settle();
   expect([creates(), storedRuns()]).toEqual([[], {}]);
-  const sent = page.videos.create(PROMPT);
+  const second = page.videos.create(PROMPT);
   await settle();
-  expect(sent.get().isCancelable).toBe(false);
+  expect(second.get().isCancelable).toBe(false);
 });
 
 it('twelve waiting runs share one request, and a new run joins the next one', async () => {
@@ -108,7 +108,7 @@ it('a hidden tab holds no request', async () => {
   expect(browser.requests[0]?.body.hold).toBe(false);
 });
 
-it('each request contains a hundred of two hundred tickets, in turns', async () => {
+it('two hundred tickets take turns, a hundred per request', async () => {
   browser.responses = { watch: [DONE] };
   const page = openPage();
   const runs = Array.from({ length: 200 }, (_, index) => page.watch(`t${index}`));
@@ -130,24 +130,24 @@ it('outside a browser, a page uses fetch with an absolute URL', async () => {
   Reflect.deleteProperty(globalThis, 'XMLHttpRequest');
   browser.responses = { 'https://app.test/session': [{ ticket: 's1' }], 'https://app.test/videos': [DONE] };
   const run = openPage('https://app.test').videos.create(PROMPT);
-  expect(await endOf(run)).toMatchObject({ phase: 'done' });
+  expect(await outcomeOf(run)).toMatchObject({ phase: 'done' });
 });
 
-it('a page needs no APIs that require a secure context', async () => {
+it('a page needs no API that requires a secure context', async () => {
   const { getRandomValues } = crypto;
   vi.stubGlobal('crypto', { getRandomValues: getRandomValues.bind(crypto) });
   browser.responses = { videos: [DONE] };
   const run = openPage().videos.create(PROMPT);
-  expect(await endOf(run)).toMatchObject({ phase: 'done' });
+  expect(await outcomeOf(run)).toMatchObject({ phase: 'done' });
   expect(run.id).toMatch(/^[\w-]{16,128}$/);
 });
 
-it('a page relays bytes with credentials, and reports why the proxy rejected them', async () => {
+it("a page relays bytes with credentials, and reports the proxy's error", async () => {
   browser.uploadStatus = { PUT: 403, POST: 401 };
   browser.uploadResponse = { code: 'unauthorized', message: 'Sign in first.', retry: false };
   browser.responses = { upload: [{ put: 'p1', direct: { url: 'https://bucket/1', headers: {} } }] };
   const run = openPage().videos.create({ first_frame_upload_id: new Blob(['1']) });
-  expect(await endOf(run)).toEqual({ code: 'unauthorized', message: 'Sign in first.' });
+  expect(await outcomeOf(run)).toEqual({ code: 'unauthorized', message: 'Sign in first.' });
   expect(browser.uploads.map(({ method, withCredentials }) => [method, withCredentials])).toEqual([
     ['PUT', false],
     ['POST', true],

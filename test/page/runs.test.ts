@@ -5,10 +5,10 @@ import { deferred } from '../support/deferred.js';
 import {
   browser,
   DONE,
-  endOf,
   errorResponse,
   fakeBrowserPerTest,
   openPage,
+  outcomeOf,
   PROMPT,
   paths,
   settle,
@@ -23,7 +23,7 @@ it("createGenPage requires the proxy's URL", () => {
 });
 
 describe('a run', () => {
-  it("creates a job with its key, waits for it, and ends with its file's URL", async () => {
+  it("creates a job with its key, waits for it, and ends with the file's URL", async () => {
     browser.responses = {
       videos: [{ ticket: 't1', status: 'queued', etaMs: 9_000, progress: 0.1, tokens: 50 }],
       watch: [
@@ -62,12 +62,12 @@ describe('a run', () => {
       ['done', 1, 'completed'],
     ]);
     expect(states[3]).toMatchObject({ etaMs: 9_000, progress: 0.1, tokens: 50, url: undefined });
-    expect(await endOf(run)).toBe(run.get());
+    expect(await outcomeOf(run)).toBe(run.get());
     expect(run.get().url).toBe('/api/gen/file?t=f1');
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it("uses its verb's endpoint, and waits while two other creates are in flight", async () => {
+  it("uses its verb's endpoint, and waits while two creates are in flight", async () => {
     const page = openPage();
     for (const verb of ['images', 'videos', 'videoEdits', 'characters'] as const) page[verb].create(PROMPT);
     await settle();
@@ -76,10 +76,10 @@ describe('a run', () => {
   });
 
   it("fails with the job's error and sends nothing more", async () => {
-    const error = { code: 'content_rejected', message: 'The prompt was refused.' };
+    const error = { code: 'content_rejected', message: 'The prompt was rejected.' };
     browser.responses = { videos: [{ ticket: 't1', status: 'failed', error }] };
     const run = openPage().videos.create(PROMPT);
-    const failure = await endOf(run);
+    const failure = await outcomeOf(run);
     expect(failure).toEqual(error);
     await expect(run.done).rejects.toBeInstanceOf(Error);
     expect(run.get()).toMatchObject({ phase: 'failed', error });
@@ -91,7 +91,7 @@ describe('a run', () => {
     const page = openPage();
     const run = page.watch('t9');
     expect([run.id, run.get().phase, page.watch('t9') === run]).toEqual(['t9', 'waiting', true]);
-    expect(await endOf(run)).toMatchObject({ url: '/api/gen/file?t=f9' });
+    expect(await outcomeOf(run)).toMatchObject({ url: '/api/gen/file?t=f9' });
     expect(browser.requests).toEqual([{ path: '/api/gen/watch', body: { jobs: [{ ticket: 't9' }], hold: true } }]);
   });
 
@@ -135,13 +135,13 @@ describe('a failed request', () => {
         await vi.advanceTimersByTimeAsync(1);
         expect(browser.requests).toHaveLength(index + 2);
       }
-      expect(await endOf(run)).toEqual(expected);
+      expect(await outcomeOf(run)).toEqual(expected);
       expect(vi.getTimerCount()).toBe(0);
       expect(new Set(browser.requests.map(({ body }) => body.key))).toEqual(new Set([run.id]));
       browser.responses = { videos: [DONE] };
       const [resumed] = openPage().resume();
       expect([resumed?.id, resumed?.get()]).toEqual([run.id, { phase: 'creating', isCancelable: false, uploaded: 1 }]);
-      expect(await endOf(resumed)).toMatchObject({ phase: 'done' });
+      expect(await outcomeOf(resumed)).toMatchObject({ phase: 'done' });
     },
   );
 
@@ -168,14 +168,14 @@ describe('stop() and forget()', () => {
     await settle();
     const states = statesOf(run);
     run.stop();
-    expect(await endOf(run)).toEqual({ code: 'stopped', message: 'The run was stopped.' });
+    expect(await outcomeOf(run)).toEqual({ code: 'stopped', message: 'The run was stopped.' });
     // The response still identifies the key's job.
     expect(browser.xhrs[0]?.isAborted).toBe(false);
     expect(states).toHaveLength(1);
     browser.responses = { videos: [DONE] };
     const [resumed] = page.resume();
     expect([resumed?.id, resumed === run]).toEqual([run.id, false]);
-    expect(await endOf(resumed)).toMatchObject({ phase: 'done' });
+    expect(await outcomeOf(resumed)).toMatchObject({ phase: 'done' });
   });
 
   it('resume() returns a run in progress unchanged', async () => {
@@ -197,9 +197,9 @@ describe('stop() and forget()', () => {
     await vi.advanceTimersByTimeAsync(60_000);
     expect(paths()).toEqual(['videos', 'watch']);
 
-    const failing = openPage().watch('t2');
+    const watching = openPage().watch('t2');
     await settle();
-    failing.stop();
+    watching.stop();
     await vi.advanceTimersByTimeAsync(60_000);
     expect(paths()).toEqual(['videos', 'watch', 'watch']);
     expect(vi.getTimerCount()).toBe(0);
@@ -213,7 +213,7 @@ describe('stop() and forget()', () => {
     const other = page.videos.create({ prompt: 'a crow' });
     await settle();
     run.forget();
-    expect(await endOf(run)).toMatchObject({ code: 'stopped' });
+    expect(await outcomeOf(run)).toMatchObject({ code: 'stopped' });
     expect(Object.keys(storedRuns())).toEqual([run.id, other.id]);
     respond({ ticket: 't1', status: 'queued' });
     await settle();
@@ -234,7 +234,7 @@ describe('files', () => {
     const file = png();
     const run = openPage().videos.create({ ...PROMPT, first_frame_upload_id: file, upload_ids: ['u0', file], n: 2 });
     const states = statesOf(run);
-    await endOf(run);
+    await outcomeOf(run);
     expect(browser.requests.map(({ path, body }) => [path.replace('/api/gen/', ''), body])).toEqual([
       ['upload', { name: 'fox.png', type: 'image/png', size: 5 }],
       ['uploaded', { put: 'p1' }],
@@ -262,7 +262,7 @@ describe('files', () => {
     browser.uploadStatus = { PUT: status ?? 200 };
     browser.responses = { upload: [{ put: 'p1', direct }], uploaded: [{ upload: 'u1' }], videos: [DONE] };
     const run = openPage().videos.create({ first_frame_upload_id: new Blob(['1'], { type: 'image/png' }) });
-    expect(await endOf(run)).toMatchObject({ phase: 'done' });
+    expect(await outcomeOf(run)).toMatchObject({ phase: 'done' });
     expect(browser.requests[0]?.body).toEqual({ type: 'image/png', size: 1 });
     expect(browser.uploads.map(({ method }) => method)).toEqual([...before, 'POST']);
     expect(browser.uploads.at(-1)).toMatchObject({
@@ -275,14 +275,14 @@ describe('files', () => {
     browser.uploadStatus = { POST: 500 };
     browser.responses = { upload: [{ put: 'p1' }] };
     const run = openPage().videos.create({ first_frame_upload_id: png() });
-    expect(await endOf(run)).toEqual({
+    expect(await outcomeOf(run)).toEqual({
       code: 'service_error',
       message: '/api/gen/bytes returned 500.',
     });
     expect(paths()).toEqual(['upload']);
   });
 
-  it('share one upload progress', async () => {
+  it('share one progress', async () => {
     browser.uploadStatus = { POST: 'pending' };
     browser.responses = { upload: [{ put: 'p1' }, { put: 'p2' }] };
     const run = openPage().videos.create({ first_frame_upload_id: new Blob(['123']), upload_ids: [new Blob(['1'])] });
@@ -323,9 +323,9 @@ describe('an invalid response', () => {
     await settle();
     expect(run.get().phase).toBe('creating');
     await vi.advanceTimersByTimeAsync(1_000);
-    expect(await endOf(run)).toMatchObject({ phase: 'done' });
+    expect(await outcomeOf(run)).toMatchObject({ phase: 'done' });
     const body = { key: run.id, input: PROMPT, session: 's1' };
-    // Retries aren't held, because an intermediary may have cut the held request.
+    // Retries aren't held, because a reverse proxy may have closed the held request.
     expect(browser.requests.map(({ body }) => body)).toEqual([body, { ...body, hold: false }]);
   });
 
@@ -336,7 +336,7 @@ describe('an invalid response', () => {
     browser.responses = responses;
     const run = openPage().videos.create({ first_frame_upload_id: new Blob(['1']) });
     await vi.advanceTimersByTimeAsync(31_000);
-    expect(await endOf(run)).toMatchObject({ code: 'network' });
+    expect(await outcomeOf(run)).toMatchObject({ code: 'network' });
     expect(paths().at(-1)).toBe(path);
   });
 });
@@ -347,18 +347,18 @@ describe('a throwing listener', () => {
     vi.stubGlobal('reportError', reportError);
     browser.responses = { videos: [DONE] };
     const run = openPage().videos.create(PROMPT);
-    const broken = new Error('a component');
+    const error = new Error('a component');
     run.subscribe(() => {
-      throw broken;
+      throw error;
     });
     const states = statesOf(run);
-    expect(await endOf(run)).toMatchObject({ phase: 'done' });
+    expect(await outcomeOf(run)).toMatchObject({ phase: 'done' });
     expect(run.get()).toMatchObject({ phase: 'done' });
     expect(states.at(-1)?.phase).toBe('done');
-    expect(reportError.mock.calls).toEqual([[broken], [broken], [broken]]);
+    expect(reportError.mock.calls).toEqual([[error], [error], [error]]);
   });
 
-  it("doesn't replace a failed run's own error, even without reportError", async () => {
+  it("doesn't replace a failed run's error, even without reportError", async () => {
     vi.stubGlobal('reportError', undefined);
     const error = { code: 'generation_rejected', message: 'No.' };
     browser.responses = { videos: [{ ticket: 't1', status: 'failed', error }] };
@@ -366,6 +366,6 @@ describe('a throwing listener', () => {
     run.subscribe(() => {
       throw new Error('a component');
     });
-    expect(await endOf(run)).toEqual(error);
+    expect(await outcomeOf(run)).toEqual(error);
   });
 });

@@ -4,10 +4,10 @@ import { deferred } from '../support/deferred.js';
 import {
   browser,
   DONE,
-  endOf,
   errorResponse,
   fakeBrowserPerTest,
   openPage,
+  outcomeOf,
   PROMPT,
   paths,
   settle,
@@ -90,9 +90,9 @@ describe('a repeated create', () => {
     await vi.advanceTimersByTimeAsync(31_000);
     expect(run.get().phase).toBe('failed');
     browser.responses = { videos: [DONE] };
-    const again = page.videos.create(PROMPT);
-    expect(page.videos.create(PROMPT)).toBe(again);
-    expect(await endOf(again)).toMatchObject({ phase: 'done' });
+    const repeated = page.videos.create(PROMPT);
+    expect(page.videos.create(PROMPT)).toBe(repeated);
+    expect(await outcomeOf(repeated)).toMatchObject({ phase: 'done' });
     expect(new Set(browser.requests.map(({ body }) => body.key))).toEqual(new Set([run.id]));
   });
 
@@ -117,28 +117,28 @@ describe('a run whose job may still be running', () => {
     const [resumed] = page.resume();
     expect([resumed?.id, resumed === run, resumed?.get().phase]).toEqual([run.id, false, phase]);
     expect(page.resume()).toEqual([resumed]);
-    expect(await endOf(resumed)).toMatchObject({ phase: 'done' });
+    expect(await outcomeOf(resumed)).toMatchObject({ phase: 'done' });
     expect([run.get().phase, paths()]).toEqual(['failed', expected]);
     for (const { path, body } of browser.requests)
       if (path.endsWith('videos')) expect(body).toEqual({ key: run.id, input: PROMPT, session: 's1' });
   });
 
-  it('is removed by forget() of its old object, too', async () => {
+  it('is also removed by forget() of the failed run', async () => {
     browser.responses = { videos: [errorResponse(401)] };
     const page = openPage();
     const run = page.videos.create(PROMPT);
     await settle();
     const [resumed] = page.resume();
     run.forget();
-    expect(await endOf(resumed)).toMatchObject({ code: 'stopped' });
+    expect(await outcomeOf(resumed)).toMatchObject({ code: 'stopped' });
     expect(page.resume()).toEqual([]);
   });
 
   it('is restarted by watch()', async () => {
     browser.responses = { watch: [errorResponse(401), DONE] };
     const page = openPage();
-    expect(await endOf(page.watch('t1'))).toMatchObject({ code: 'no_such' });
-    expect(await endOf(page.watch('t1'))).toMatchObject({ phase: 'done' });
+    expect(await outcomeOf(page.watch('t1'))).toMatchObject({ code: 'no_such' });
+    expect(await outcomeOf(page.watch('t1'))).toMatchObject({ phase: 'done' });
   });
 });
 
@@ -186,7 +186,7 @@ describe.each(['stop', 'forget'] as const)('%s() during an upload', (end) => {
 const OTHER_USER = { code: 'other_user', message: 'This was requested in another session.' };
 const NOT_FOUND = { code: 'not_found', message: 'This does not exist.' };
 
-/** Creates a run with these responses, as before a reload of the tab. */
+/** Creates a run before a reload of the tab, with these responses. */
 async function runBeforeReload(responses: (typeof browser)['responses']) {
   browser.responses = responses;
   const run = openPage().videos.create(PROMPT);
@@ -207,7 +207,7 @@ describe('after a reload', () => {
       expect(JSON.stringify(storedRuns())).not.toContain(PROMPT.prompt);
       const [resumed] = openPage().resume();
       expect(resumed?.get()).toEqual({ phase: 'waiting', isCancelable: false, uploaded: 1 });
-      expect(await endOf(resumed)).toMatchObject({ phase: 'done', uploaded: 1, url: '/api/gen/file?t=f1' });
+      expect(await outcomeOf(resumed)).toMatchObject({ phase: 'done', uploaded: 1, url: '/api/gen/file?t=f1' });
       expect([resumed?.id, browser.requests]).toEqual([
         run.id,
         [{ path: '/api/gen/watch', body: { jobs: [{ ticket: 't1' }], hold: true } }],
@@ -215,11 +215,11 @@ describe('after a reload', () => {
     },
   );
 
-  it('a run whose create has no response retries it with its own session', async () => {
+  it('a create without a response is retried with its session', async () => {
     const run = await runBeforeReload({});
     expect(storedRuns()).toEqual({ [run.id]: { verb: 'videos', session: 's1', input: PROMPT } });
     browser.responses = { videos: [DONE] };
-    expect(await endOf(openPage().resume()[0])).toMatchObject({ phase: 'done' });
+    expect(await outcomeOf(openPage().resume()[0])).toMatchObject({ phase: 'done' });
     const body = { key: run.id, input: PROMPT, session: 's1' };
     expect([browser.requests, browser.sessions]).toEqual([[{ path: '/api/gen/videos', body }], 1]);
   });
@@ -234,7 +234,7 @@ describe('after a reload', () => {
     const page = openPage();
     const [run] = page.resume();
     const states = run ? statesOf(run) : [];
-    expect(await endOf(run)).toEqual(error);
+    expect(await outcomeOf(run)).toEqual(error);
     expect(states.map(({ phase, status, url, tokens }) => [phase, status, url, tokens])).toEqual([
       ...states.slice(1).map(() => [expect.stringMatching(/^(creating|waiting)$/), undefined, undefined, undefined]),
       ['failed', undefined, undefined, undefined],
@@ -249,7 +249,7 @@ describe('after a reload', () => {
     const run = await runBeforeReload({ videos: [QUEUED] });
     browser.responses = { watch: [response] };
     const [resumed] = openPage().resume();
-    await endOf(resumed);
+    await outcomeOf(resumed);
     expect(resumed?.get().phase).toBe('failed');
     expect(Object.keys(storedRuns())).toEqual([run.id]);
   });
@@ -274,7 +274,7 @@ describe('the session ticket', () => {
   it('is retained after a rejection, so no later click creates a job for the next user', async () => {
     browser.responses = { videos: [errorResponse(403, OTHER_USER)] };
     const page = openPage();
-    for (let click = 0; click < 2; click++) expect(await endOf(page.videos.create(PROMPT))).toEqual(OTHER_USER);
+    for (let click = 0; click < 2; click++) expect(await outcomeOf(page.videos.create(PROMPT))).toEqual(OTHER_USER);
     expect(browser.requests.map(({ body }) => body.session)).toEqual(['s1', 's1']);
   });
 
@@ -287,7 +287,7 @@ describe('the session ticket', () => {
     page.videos.create(PROMPT);
     await vi.advanceTimersByTimeAsync(31_000);
     browser.responses = { videos: [errorResponse(403, OTHER_USER)] };
-    expect(await endOf(page.videos.create({ prompt: 'a crow' }))).toEqual(OTHER_USER);
+    expect(await outcomeOf(page.videos.create({ prompt: 'a crow' }))).toEqual(OTHER_USER);
     expect([browser.sessions, browser.requests.at(-1)?.body.session]).toEqual([1, 's1']);
   });
 
@@ -300,15 +300,15 @@ describe('the session ticket', () => {
     await vi.advanceTimersByTimeAsync(1_000);
     expect(paths()).toEqual(['session', 'session']);
     await vi.advanceTimersByTimeAsync(2_000);
-    expect(await endOf(run)).toMatchObject({ phase: 'done' });
+    expect(await outcomeOf(run)).toMatchObject({ phase: 'done' });
     expect(browser.requests.at(-1)?.body).toMatchObject({ session: 'sA' });
   });
 
-  it('of a stopped run is reused by the next one', async () => {
+  it('of a stopped run is reused by the next run', async () => {
     browser.responses = { videos: [DONE] };
     const page = openPage();
     page.videos.create(PROMPT).stop();
-    expect(await endOf(page.videos.create(PROMPT))).toMatchObject({ phase: 'done' });
+    expect(await outcomeOf(page.videos.create(PROMPT))).toMatchObject({ phase: 'done' });
     expect([browser.sessions, paths(), Object.keys(storedRuns()).length]).toEqual([1, ['videos'], 1]);
   });
 });
@@ -343,7 +343,7 @@ describe('a sessionStorage', () => {
     Object.defineProperty(globalThis, 'sessionStorage', { configurable: true, ...property });
     browser.responses = { videos: [DONE] };
     const page = openPage();
-    expect(await endOf(page.videos.create(PROMPT))).toMatchObject({ phase: 'done' });
+    expect(await outcomeOf(page.videos.create(PROMPT))).toMatchObject({ phase: 'done' });
     expect([page.resume(), openPage().resume()]).toEqual([[], []]);
   });
 
@@ -355,7 +355,7 @@ describe('a sessionStorage', () => {
       const page = openPage();
       expect(page.resume()).toEqual([]);
       const run = page.videos.create(PROMPT);
-      expect(await endOf(run)).toMatchObject({ phase: 'done' });
+      expect(await outcomeOf(run)).toMatchObject({ phase: 'done' });
       expect(storedRuns()).toEqual({ [run.id]: { ticket: 't1', over: true } });
     },
   );

@@ -97,12 +97,12 @@ describe("a page's request", () => {
       create: {
         videos: (input: Record<string, string>) => ({
           prompt: 'a',
-          webhook_url: input.hook,
-          idempotency_key: input.own,
+          webhook_url: input.url,
+          idempotency_key: input.key,
         }),
       },
     });
-    for (const input of [{ hook: 'https://evil.test/hook' }, { own: "another job's key" }]) {
+    for (const input of [{ url: 'https://evil.test/hook' }, { key: "another job's key" }]) {
       const response = await app.post('videos', { key: KEY, input });
       expect(response).toMatchObject({ status: 400, body: { code: 'field_not_accepted' } });
     }
@@ -124,13 +124,13 @@ describe("a page's request", () => {
   it.each([
     ['__proto__', '{"key":"b5f1c0de-0000-4000-8000-000000000001","input":{"__proto__":{"model":"svc-video-pro"}}}'],
     ['a nested constructor', '{"key":"b5f1c0de-0000-4000-8000-000000000001","input":{"a":[{"constructor":1}]}}'],
-    ['form data', 'prompt=fox'],
-    ['an array', '[]'],
+    ['only form data', 'prompt=fox'],
+    ['only an array', '[]'],
     ['an array as its input', '{"key":"b5f1c0de-0000-4000-8000-000000000001","input":[]}'],
     ['JSON nested 5,000 levels deep', `{"input":${'['.repeat(5_000)}${']'.repeat(5_000)}}`],
     ['an object as its key', '{"key":{},"input":{}}'],
     ['a one-character key', '{"key":"1","input":{"prompt":"a"}}'],
-  ])('whose body is or contains %s is a 400', async (_name, body) => {
+  ])('with %s in its body is a 400', async (_name, body) => {
     const app = openApp();
     expect((await app.post('videos', body)).status).toBe(400);
     expect(app.sandbox.jobs).toHaveLength(0);
@@ -145,17 +145,17 @@ describe("a page's request", () => {
 
   it('with a 10 MB body is rejected before the proxy reads it in full', async () => {
     const app = openApp();
-    let sent = 0;
+    let bytesRead = 0;
     const body = new ReadableStream<Uint8Array>({
       pull(controller) {
-        sent += 65_536;
-        if (sent > 10_000_000) controller.close();
+        bytesRead += 65_536;
+        if (bytesRead > 10_000_000) controller.close();
         else controller.enqueue(new Uint8Array(65_536));
       },
     });
     const init = { method: 'POST', headers: PAGE_HEADERS, body, duplex: 'half' } as RequestInit;
     expect((await app.send('videos', init)).status).toBe(413);
-    expect(sent).toBeLessThan(1_000_000);
+    expect(bytesRead).toBeLessThan(1_000_000);
   });
 
   it('whose body never ends times out after ten seconds', async () => {
@@ -248,7 +248,7 @@ describe('a ticket', () => {
     const { put, id } = await completeUpload(app);
     const content = Buffer.from(put.split('.')[0] ?? '', 'base64url').toString();
     expect(content).toContain(id);
-    // Compare whole values: random base64 can contain three letters by chance.
+    // Compares entire values, because base64 can contain the three letters by chance.
     expect(Object.values(JSON.parse(content) as object)).not.toContain('ann');
     expect(content).not.toMatch(/https?:|Authorization|Bearer/i);
   });
@@ -278,8 +278,8 @@ describe('an upload', () => {
     const app = openApp();
     const first_frame_upload_id = await value(app);
     const create = { videos: () => ({ ...INPUT, first_frame_upload_id }) };
-    const own = openApp({ client: app.client, create });
-    expect((await own.post('videos', { key: KEY, input: INPUT })).status).toBe(200);
+    const appWithUpload = openApp({ client: app.client, create });
+    expect((await appWithUpload.post('videos', { key: KEY, input: INPUT })).status).toBe(200);
   });
 
   it.each([
@@ -294,7 +294,7 @@ describe('an upload', () => {
     expect(app.sandbox.requests).toHaveLength(0);
   });
 
-  it('is relayed only to its own target, and only up to its announced size', async () => {
+  it('is relayed only to its target, and only up to its declared size', async () => {
     const app = openApp();
     const { body } = await app.post('upload', { type: 'image/png', size: 10 });
     const target = { 'x-target': 'https://evil.test' };
@@ -310,8 +310,8 @@ describe('a budget per user', () => {
     const budgets = new Map(['ann', 'ben'].map((id) => [id, createBudget({ maxTokens: 16, scope: `page-${id}` })]));
     const app = openApp({ budget: ({ id }) => budgets.get(id) ?? createBudget({ maxTokens: 0 }) });
     expect((await app.post('videos', { key: KEY, input: INPUT })).status).toBe(200);
-    const over = await app.post('videos', { key: `${KEY}2`, input: INPUT });
-    expect(over).toMatchObject({ status: 402, body: { code: 'budget_exceeded' } });
+    const second = await app.post('videos', { key: `${KEY}2`, input: INPUT });
+    expect(second).toMatchObject({ status: 402, body: { code: 'budget_exceeded' } });
     expect((await app.post('videos', { key: KEY, input: INPUT }, { user: 'ben' })).status).toBe(200);
     expect((await app.post('videos', { key: KEY, input: INPUT })).status).toBe(200);
     expect(app.sandbox.jobs).toHaveLength(2);
@@ -325,12 +325,12 @@ describe('onError', () => {
   ])(
     "receives the error of %s, while the page gets a 502 without the service's code",
     async (_name, options, sandboxOptions) => {
-      const app = openApp({}, sandboxOptions);
-      const own = openApp({ client: app.client.withOptions(options) });
-      const { status, body } = await own.post('videos', { key: KEY, input: INPUT });
+      const { client } = openApp({}, sandboxOptions);
+      const app = openApp({ client: client.withOptions(options) });
+      const { status, body } = await app.post('videos', { key: KEY, input: INPUT });
       expect([status, body.code]).toEqual([502, 'service_error']);
       expect(JSON.stringify(body)).not.toMatch(/key|balance|token|top/i);
-      expect(own.errors).toHaveLength(1);
+      expect(app.errors).toHaveLength(1);
     },
   );
 

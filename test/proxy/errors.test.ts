@@ -1,4 +1,4 @@
-// Each error as a page receives it: status, code, message, and headers.
+// The errors that a page receives: status, code, message, and headers.
 import { createBudget } from 'gen-client';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { APP, type App, INPUT, KEY, openApp, PAGE_HEADERS, type PageRequest, sendBytes } from './support.js';
@@ -34,10 +34,10 @@ describe('a rejected request', () => {
     ['over the budget', VIDEO, '402 budget_exceeded', { budget: () => createBudget({ maxTokens: 0 }) }],
   ])('%s reports the reason, and creates no job', async (_, [verb, body, as], expected, options) => {
     const app = openApp(options);
-    const { status, body: reported, headers } = await app.post(verb, body, as);
-    const wait = headers.get('retry-after');
-    expect(`${status} ${reported.code}${wait === null ? '' : ` retry-after: ${wait}`}`).toBe(expected);
-    expect(reported.message).toEqual(expect.any(String));
+    const { status, body: error, headers } = await app.post(verb, body, as);
+    const retryAfter = headers.get('retry-after');
+    expect(`${status} ${error.code}${retryAfter === null ? '' : ` retry-after: ${retryAfter}`}`).toBe(expected);
+    expect(error.message).toEqual(expect.any(String));
     expect(Object.fromEntries(headers)).toMatchObject({
       'content-type': 'application/json',
       'cache-control': 'no-store',
@@ -56,22 +56,10 @@ describe('a rejected request', () => {
     ]);
   });
 
-  it.each<[string, Record<string, string>, number]>([
-    ['from an old browser on the same host', { origin: APP.replace('https', 'http') }, 200],
-    ['from an old browser behind a proxy', { origin: 'https://shop.test', host: 'shop.test' }, 200],
-    ['from an old browser on another host', { origin: 'https://shop.test' }, 403],
-    ['with an invalid origin', { origin: 'null' }, 403],
-    ['without an origin', {}, 200],
-  ])('%s, %j: %i', async (_, more, status) => {
-    const headers = { ...PAGE_HEADERS, 'content-type': 'application/json; charset=utf-8', ...more };
-    const body = JSON.stringify({ key: KEY, input: INPUT });
-    expect((await openApp().send('videos', { method: 'POST', headers, body })).status).toBe(status);
-  });
-
   describe('from another host', () => {
     afterEach(() => void vi.unstubAllEnvs());
     const headers = { ...PAGE_HEADERS, origin: 'http://shop.test', host: 'upstream:3000' };
-    const reported = async () => (await openApp().send('videos', { method: 'POST', headers, body: '{}' })).json();
+    const errorOfVideo = async () => (await openApp().send('videos', { method: 'POST', headers, body: '{}' })).json();
 
     const HINT =
       " The page's origin is http://shop.test, and the proxy's host is upstream:3000. Add the origin to origins, or let the reverse proxy forward the Host header.";
@@ -81,11 +69,11 @@ describe('a rejected request', () => {
     ])('%s', async (_, environment, hint) => {
       vi.stubEnv('NODE_ENV', environment);
       const message = `Requests from this site are not allowed.${hint}`;
-      expect(await reported()).toEqual({ code: 'foreign_origin', message, retry: false });
+      expect(await errorOfVideo()).toEqual({ code: 'foreign_origin', message, retry: false });
     });
   });
 
-  it.each([undefined, '', 7])('whose user ID is %j is reported as an app error', async (id) => {
+  it.each([undefined, '', 7])('with the user ID %j from authorize is reported as an app error', async (id) => {
     const app = openApp({ authorize: () => ({ id }) as never });
     const { status, body } = await app.post(...VIDEO);
     expect([status, body.code]).toEqual([500, expect.any(String)]);
@@ -95,7 +83,7 @@ describe('a rejected request', () => {
   });
 
   it.each([undefined, 'a fox', ['a fox']])(
-    'for which create returns %j is reported as an app error',
+    'with the params %j from create is reported as an app error',
     async (returned) => {
       const app = openApp({ create: { videos: () => returned as never } });
       expect((await app.post(...VIDEO)).status).toBe(500);
@@ -106,6 +94,18 @@ describe('a rejected request', () => {
   );
 });
 
+it.each<[string, Record<string, string>, number]>([
+  ['from the same host', { origin: APP.replace('https', 'http') }, 200],
+  ['from behind a reverse proxy', { origin: 'https://shop.test', host: 'shop.test' }, 200],
+  ['from another host', { origin: 'https://shop.test' }, 403],
+  ['with an invalid origin', { origin: 'null' }, 403],
+  ['without an origin', {}, 200],
+])('a request of an old browser %s, with %j, returns %i', async (_, originHeaders, status) => {
+  const headers = { ...PAGE_HEADERS, 'content-type': 'application/json; charset=utf-8', ...originHeaders };
+  const body = JSON.stringify({ key: KEY, input: INPUT });
+  expect((await openApp().send('videos', { method: 'POST', headers, body })).status).toBe(status);
+});
+
 describe('an upload', () => {
   const begin = async (app: App, file: object) => String((await app.post('upload', file)).body.put);
 
@@ -114,7 +114,7 @@ describe('an upload', () => {
     [new Uint8Array(9), { 'content-length': '9' }, '400 The file size differs from the declared size.'],
     [new Uint8Array(11), {}, '413 The file size differs from the declared size.'],
     [null, {}, '400 The file is empty.'],
-  ])("is rejected if its bytes don't match its declared size, %# with %j: %s", async (body, headers, expected) => {
+  ])('of %o with %j is rejected with %s', async (body, headers, expected) => {
     const app = openApp();
     const response = await sendBytes(app, await begin(app, FILE), body, { headers });
     const { code, message } = (await response.json()) as { code: string; message: string };
@@ -143,15 +143,15 @@ describe('an upload', () => {
     await app.sandbox.advance(600_000);
     const image = await (await app.client.jobs.output(await app.client.jobs.get(job.id))).bytes();
     const put = await begin(app, { type: 'image/png', size: image.byteLength });
-    const late = await begin(app, { type: 'image/png', size: 10_000_000 });
+    const largePut = await begin(app, { type: 'image/png', size: 10_000_000 });
     expect((await sendBytes(app, put, image.slice())).status).toBe(200);
     const { body } = await app.post('uploaded', { put });
     await app.sandbox.advance(600_000 + image.byteLength / 100);
     expect((await app.post('uploaded', { put })).status).toBe(404);
-    const sendLate = async () => (await sendBytes(app, late, 'x', { headers: { 'content-length': '1' } })).status;
-    expect(await sendLate()).toBe(400);
+    const sendLarge = async () => (await sendBytes(app, largePut, 'x', { headers: { 'content-length': '1' } })).status;
+    expect(await sendLarge()).toBe(400);
     await app.sandbox.advance(100_000);
-    expect(await sendLate()).toBe(404);
+    expect(await sendLarge()).toBe(404);
     const use = (key: string) =>
       app.post('videos', { key: `${KEY}${key}`, input: { ...INPUT, first_frame_upload_id: body.upload } });
     expect((await use('a')).status).toBe(200);

@@ -1,20 +1,21 @@
-// Keys with a job and finished jobs need no request to the service.
+// Creates with the key of an existing job, and watches of finished jobs, send no request to the service.
 import { describe, expect, it, vi } from 'vitest';
 import { ANN, type App, INPUT, KEY, openApp, SECRET, watchFrom } from './support.js';
 
 const MINUTE_MS = 60_000;
-const sent = ({ sandbox }: App, method: string) => sandbox.requests.filter((request) => request.method === method);
+const requestsOf = ({ sandbox }: App, method: string) =>
+  sandbox.requests.filter((request) => request.method === method);
 
-describe('a key with a known job', () => {
+describe('the key of an existing job', () => {
   it("uses no slot, so 60 repetitions don't delay another user's create", async () => {
     const app = openApp({}, { clock: 'manual' });
     const { body } = await app.post('videos', { key: KEY, input: INPUT });
     for (let times = 0; times < 60; times++) {
-      const again = await app.post('videos', { key: KEY, input: INPUT });
-      expect(again).toMatchObject({ status: 200, body: { ticket: expect.any(String), tokens: body.tokens } });
+      const repeated = await app.post('videos', { key: KEY, input: INPUT });
+      expect(repeated).toMatchObject({ status: 200, body: { ticket: expect.any(String), tokens: body.tokens } });
     }
-    expect(sent(app, 'POST')).toHaveLength(1);
-    // Keys belong to their user.
+    expect(requestsOf(app, 'POST')).toHaveLength(1);
+    // Another user's create with the same key is a different job.
     expect(await app.post('videos', { key: KEY, input: INPUT }, { user: 'ben' })).toMatchObject({ status: 200 });
     expect(app.sandbox.jobs).toHaveLength(2);
   });
@@ -25,7 +26,7 @@ describe('a key with a known job', () => {
       Array.from({ length: 20 }, () => app.post('videos', { key: KEY, input: INPUT })),
     );
     expect(responses.map(({ status }) => status)).toEqual(Array.from({ length: 20 }, () => 200));
-    expect(sent(app, 'POST')).toHaveLength(1);
+    expect(requestsOf(app, 'POST')).toHaveLength(1);
   });
 
   it('returns the outcome once the job has ended', async () => {
@@ -34,8 +35,8 @@ describe('a key with a known job', () => {
     await app.sandbox.advance(5 * MINUTE_MS);
     await app.post('watch', { ticket: body.ticket });
     const before = app.sandbox.requests.length;
-    const again = await app.post('videos', { key: KEY, input: INPUT });
-    expect(again.body).toMatchObject({ status: 'completed', phase: 'done', url: expect.any(String) });
+    const repeated = await app.post('videos', { key: KEY, input: INPUT });
+    expect(repeated.body).toMatchObject({ status: 'completed', phase: 'done', url: expect.any(String) });
     expect(app.sandbox.requests).toHaveLength(before);
   });
 
@@ -68,12 +69,12 @@ describe('a key with a known job', () => {
       secret: [`${SECRET} that is new`, SECRET],
       create: { videos: () => ({ model: 'svc-video-pro', prompt: 'a fox, new version' }) },
     });
-    const again = await deployed.post('videos', { key: KEY, input: INPUT });
-    expect(again.status).toBe(200);
+    const repeated = await deployed.post('videos', { key: KEY, input: INPUT });
+    expect(repeated.status).toBe(200);
     expect(app.sandbox.jobs).toHaveLength(1);
     // The key identifies the input, not the params, so changed params cause no error or warning.
     expect(await create.mock.results[0]?.value).toMatchObject({ warnings: [] });
-    for (const { ticket } of [body, again.body]) expect((await deployed.post('watch', { ticket })).status).toBe(200);
+    for (const { ticket } of [body, repeated.body]) expect((await deployed.post('watch', { ticket })).status).toBe(200);
   });
 });
 
@@ -88,16 +89,16 @@ describe('a job that has ended', () => {
   it.each([
     ['completed', false, { phase: 'done', url: expect.any(String), progress: 1, etaMs: 0 }],
     ['failed', true, { phase: 'failed', error: { code: 'generation_rejected', message: expect.any(String) } }],
-  ])('as %s is polled once, and not again after an hour', async (status, isFailed, more) => {
+  ])('as %s is polled only once, even after an hour', async (status, isFailed, fields) => {
     const app = openApp({}, { clock: 'manual' });
     const ticket = await finishedJob(app, isFailed);
     const first = await app.post('watch', { ticket });
-    expect(first.body).toMatchObject({ status, ...more });
-    const polls = sent(app, 'GET').length;
+    expect(first.body).toMatchObject({ status, ...fields });
+    const polls = requestsOf(app, 'GET').length;
     await app.sandbox.advance(60 * MINUTE_MS);
-    const again = await app.post('watch', { ticket, seen: status });
-    expect(again.body).toMatchObject({ status, ...more });
-    expect(sent(app, 'GET')).toHaveLength(polls);
+    const later = await app.post('watch', { ticket, seen: status });
+    expect(later.body).toMatchObject({ status, ...fields });
+    expect(requestsOf(app, 'GET')).toHaveLength(polls);
     expect((await app.post('watch', { ticket }, { user: 'ben' })).status).toBe(404);
   });
 

@@ -1,4 +1,4 @@
-// A user's open requests share one limit, and a disconnected page's upload isn't sent.
+// The limit of a user's open requests, and requests of pages that disconnect.
 import { expect, it } from 'vitest';
 import { OpenRequests } from '../../src/adapters/proxy/open-requests.js';
 import { ANN, type App, INPUT, isHeld, KEY, openApp, pagePost, sendBytes, watchFrom } from './support.js';
@@ -16,10 +16,10 @@ const uploads = ({ sandbox }: App) => sandbox.requests.filter(({ path }) => path
 async function openAtLimit() {
   const app = openApp({}, { clock: 'manual', jobDurationMs: 30 * MINUTE_MS });
   // A user can have at most 16 unfinished uploads.
-  const as = (index: number) => ({ user: `zoe${index % 6}` });
+  const userOf = (index: number) => ({ user: `zoe${index % 6}` });
   await Promise.all([
-    ...Array.from({ length: 60 }, (_, index) => app.post('upload', FILE, as(index))),
-    ...Array.from({ length: 20 }, (_, index) => app.post('videos', { key: `${KEY}${index}`, input: INPUT }, as(0))),
+    ...Array.from({ length: 60 }, (_, index) => app.post('upload', FILE, userOf(index))),
+    ...Array.from({ length: 20 }, (_, index) => app.post('videos', { key: `${KEY}${index}`, input: INPUT }, userOf(0))),
   ]);
   return app;
 }
@@ -47,10 +47,10 @@ it("counts a user's open creates, uploads, bytes, and waits together: 64, then 4
 it("neither sends a disconnected page's upload nor reports it as an error", async () => {
   const app = await openAtLimit();
   const before = uploads(app);
-  const sent = Array.from({ length: 16 }, () => pagePost(app, 'upload', FILE));
-  expect(await isHeld(Promise.race(sent.map(({ response }) => response)))).toBe(true);
-  for (const { disconnect } of sent) disconnect();
-  for (const { response } of sent) expect((await response).status).toBe(499);
+  const posts = Array.from({ length: 16 }, () => pagePost(app, 'upload', FILE));
+  expect(await isHeld(Promise.race(posts.map(({ response }) => response)))).toBe(true);
+  for (const { disconnect } of posts) disconnect();
+  for (const { response } of posts) expect((await response).status).toBe(499);
   await app.sandbox.advance(5 * MINUTE_MS);
   expect([uploads(app) - before, app.errors]).toEqual([0, []]);
   expect((await app.post('upload', FILE)).status).toBe(200);
@@ -61,9 +61,9 @@ it('continues a create after its page disconnects, and its key returns the job',
   const { response, disconnect } = pagePost(app, 'videos', { key: KEY, input: INPUT });
   expect(await isHeld(response)).toBe(true);
   disconnect();
-  const again = app.post('videos', { key: KEY, input: INPUT });
+  const repeated = app.post('videos', { key: KEY, input: INPUT });
   await app.sandbox.advance(2 * MINUTE_MS);
-  expect((await again).status).toBe(200);
+  expect((await repeated).status).toBe(200);
   expect(app.sandbox.jobs).toHaveLength(21);
 });
 

@@ -1,4 +1,4 @@
-// The proxy's responses: reasons, retry hints, outcomes that need no poll, and deleted uploads.
+// The proxy's responses, and the uploads that it deletes.
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import express from 'express';
@@ -48,13 +48,13 @@ it('returns the reason of a failed generation', async () => {
   expect(body.error).toMatchObject({ message: expect.stringContaining('Change the prompt, references, or options.') });
 });
 
-it('polls no finished job whose ticket was created from the job', async () => {
+it('polls no job if its ticket contains the outcome', async () => {
   const app = openApp({}, { clock: 'manual', jobDurationMs: 1 });
   const { job } = await app.client.images.create(INPUT);
   await app.sandbox.advance(60_000);
-  const final = await app.client.jobs.get(job.id);
+  const finished = await app.client.jobs.get(job.id);
   const before = app.sandbox.requests.length;
-  const tickets = await Promise.all(Array.from({ length: 100 }, () => app.proxy.ticket(final, ANN)));
+  const tickets = await Promise.all(Array.from({ length: 100 }, () => app.proxy.ticket(finished, ANN)));
   for (let repeat = 0; repeat < 2; repeat++) {
     const { body } = await app.post('watch', { jobs: tickets.map((ticket) => ({ ticket })) });
     const jobs = body.jobs as { status: string; url: string }[];
@@ -104,14 +104,14 @@ describe('an error states whether a retry helps', () => {
 });
 
 it("logs the app's errors to the console without onError", async () => {
-  const print = vi.spyOn(console, 'error').mockImplementation(() => {});
-  const broken = new Error('a bug of the app');
+  const consoleError = vi.spyOn(console, 'error').mockImplementation(() => {});
+  const error = new Error('a bug of the app');
   const authorize = () => {
-    throw broken;
+    throw error;
   };
   await openApp({ authorize, onError: undefined }).post('videos', { key: KEY, input: INPUT });
-  expect(print.mock.calls).toEqual([[broken]]);
-  print.mockRestore();
+  expect(consoleError.mock.calls).toEqual([[error]]);
+  consoleError.mockRestore();
 });
 
 it("limits a user's abandoned uploads to 16 per minute without blocking others", async () => {
@@ -135,7 +135,7 @@ it('recognizes a file without a type by its name', async () => {
 });
 
 describe("deletes a page's upload", () => {
-  const deleted = (app: App) =>
+  const deletions = (app: App) =>
     app.sandbox.requests.filter(({ method }) => method === 'DELETE').map(({ path }) => path);
   const create = (app: App, ticket: string) =>
     app.post('videos', { key: KEY, input: { ...INPUT, first_frame_upload_id: ticket } });
@@ -144,12 +144,12 @@ describe("deletes a page's upload", () => {
     const app = openApp();
     const { ticket, id } = await completeUpload(app);
     const { body } = await create(app, ticket);
-    expect(deleted(app)).toEqual([]);
+    expect(deletions(app)).toEqual([]);
     for (let phase: unknown = body.phase, seen: unknown; phase === 'waiting'; ) {
       const response = await app.post('watch', { ticket: body.ticket, seen });
       ({ phase, status: seen } = response.body);
     }
-    await vi.waitFor(() => expect(deleted(app)).toEqual([`/v1/uploads/${id}`]), PATIENCE_MS);
+    await vi.waitFor(() => expect(deletions(app)).toEqual([`/v1/uploads/${id}`]), PATIENCE_MS);
   });
 
   it('if the service rejects the create', async () => {
@@ -157,7 +157,7 @@ describe("deletes a page's upload", () => {
     const { ticket, id } = await completeUpload(app);
     app.sandbox.dispatch = 'disabled';
     expect((await create(app, ticket)).status).toBe(502);
-    await vi.waitFor(() => expect(deleted(app)).toEqual([`/v1/uploads/${id}`]), PATIENCE_MS);
+    await vi.waitFor(() => expect(deletions(app)).toEqual([`/v1/uploads/${id}`]), PATIENCE_MS);
   });
 
   it('if the page disconnects while sending the bytes', async () => {
@@ -168,11 +168,11 @@ describe("deletes a page's upload", () => {
     const response = sendBytes(app, String(body.put), endless, { signal: page.signal });
     page.abort();
     expect((await response).status).toBe(499);
-    await vi.waitFor(() => expect(deleted(app)).toHaveLength(1), PATIENCE_MS);
+    await vi.waitFor(() => expect(deletions(app)).toHaveLength(1), PATIENCE_MS);
   });
 });
 
-it('counts unscoped budgets of all users together, even if each request creates one', async () => {
+it('shares an unscoped budget among all users, even if each request creates it', async () => {
   const app = openApp({ budget: () => createBudget({ maxTokens: 16, per: 86_400_123 }) });
   expect((await app.post('videos', { key: KEY, input: INPUT })).status).toBe(200);
   const other = await app.post('videos', { key: KEY, input: INPUT }, { user: 'ben' });

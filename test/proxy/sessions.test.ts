@@ -1,4 +1,4 @@
-// Session tickets, which tie a page's creates to its user, and the user's hash for the service.
+// Session tickets, which bind a page's creates to its user, and the user's hash for the service.
 import { describe, expect, it } from 'vitest';
 import { ANN, type App, INPUT, KEY, openApp } from './support.js';
 
@@ -25,7 +25,7 @@ describe('the user of a create', () => {
     expect(identifier).toEqual(isHashed ? expect.stringMatching(/^[\w-]{32}$/) : undefined);
   });
 
-  it("has one stable hash, and the app's own value replaces it", async () => {
+  it("has a stable hash, which the app's value replaces", async () => {
     const app = openApp({
       create: { videos: (input: { own?: string }) => ({ ...INPUT, safety_identifier: input.own }) },
     });
@@ -56,7 +56,7 @@ it("rejects a create with another user's session ticket", async () => {
   });
   expect([app.sandbox.jobs, app.errors]).toEqual([[], []]);
   expect((await app.post('videos', create)).status).toBe(200);
-  // Even if the proxy knows the job.
+  // The key's job now exists.
   expect((await app.post('videos', create, { user: 'ben' })).status).toBe(403);
   expect(app.sandbox.jobs).toHaveLength(1);
 });

@@ -15,12 +15,12 @@ type ProxyOptions = Omit<Partial<Parameters<typeof createGenProxy>[0]>, 'create'
   readonly create?: Readonly<Record<string, (input: never) => object>>;
 };
 
-/** An app whose proxy uses the sandbox. The `x-session` header is the session. */
+/** An app with a proxy to a sandbox. The `x-session` header is the session. */
 export interface App {
   readonly sandbox: Sandbox;
   readonly client: GenClient;
   readonly proxy: GenProxy;
-  /** The errors that `onError` received. */
+  /** Errors reported to `onError`. */
   readonly errors: unknown[];
   /** Sends a POST as the user's page does. */
   post(verb: string, body: unknown, as?: PageRequest): Promise<PageResponse>;
@@ -83,7 +83,7 @@ export function openApp(overrides: ProxyOptions = {}, sandboxOptions: Parameters
       const json = await response.json();
       if (verb !== 'watch') return { status: response.status, headers: response.headers, body: json };
       const job = unwrapJob(json);
-      // A watch response reports an invalid ticket in the job's own entry.
+      // The response to a watch reports an invalid ticket in the job's entry.
       const status = response.ok && job.code === 'not_found' ? 404 : response.status;
       return { status, headers: response.headers, body: job };
     },
@@ -95,7 +95,7 @@ function wrapJob(body: unknown): unknown {
   return typeof body === 'object' && body !== null && 'ticket' in body ? { jobs: [body] } : body;
 }
 
-/** Returns the only job of a response for many. */
+/** Returns the only job of a response to many. */
 function unwrapJob({ jobs, ...rest }: { readonly jobs?: readonly (object | null)[] }): Record<string, unknown> {
   return jobs?.length === 1 ? { ...jobs[0], ...rest } : { ...rest, ...(jobs && { jobs }) };
 }
@@ -117,7 +117,7 @@ export async function msUntil(sandbox: Sandbox, response: Promise<unknown>): Pro
   throw new Error('no response within ten minutes');
 }
 
-/** Returns true if a request is still held after all work that needs no timer. */
+/** Returns true if a request is still open after all work that needs no timer. */
 export async function isHeld(response: Promise<unknown>): Promise<boolean> {
   for (let turn = 0; turn < 200; turn++) await awaitSignatures();
   return (await Promise.race([response, 'held'])) === 'held';
@@ -137,11 +137,11 @@ export function pagePost({ send }: Pick<App, 'send'>, verb: string, body: unknow
   return { response, disconnect: () => page.abort() };
 }
 
-/** Watches a job as a page that has seen it processing. */
+/** Watches a job as a page that shows it as `processing`. */
 export const watchFrom = (app: Pick<App, 'send'>, ticket: string) =>
   pagePost(app, 'watch', { jobs: [{ ticket, seen: 'processing' }] });
 
-/** Sends an upload's bytes, which a stream may hold back. */
+/** Sends an upload's bytes. */
 export function sendBytes({ send }: Pick<App, 'send'>, put: string, body: BodyInit | null, init: RequestInit = {}) {
   const headers = { 'x-gen-page': '1', 'x-session': 'ann', 'x-gen-ticket': put, ...init.headers };
   return send('bytes', { method: 'POST', body, duplex: 'half', ...init, headers } as RequestInit);

@@ -39,8 +39,8 @@ test('a page has only the verbs that the server lists', () => {
   expectTypeOf<keyof typeof gen>().toEqualTypeOf<'videos' | 'images' | 'resume' | 'watch'>();
   // @ts-expect-error: the server lists no characters.
   expectTypeOf(gen.characters).toBeAny();
-  const none = createGenProxy({ client: new GenClient(), secret, authorize: () => null, create: {} });
-  expectTypeOf<keyof GenPage<typeof none>>().toEqualTypeOf<'resume' | 'watch'>();
+  const emptyProxy = createGenProxy({ client: new GenClient(), secret, authorize: () => null, create: {} });
+  expectTypeOf<keyof GenPage<typeof emptyProxy>>().toEqualTypeOf<'resume' | 'watch'>();
   createGenProxy({
     client: new GenClient(),
     secret,
@@ -52,12 +52,12 @@ test('a page has only the verbs that the server lists', () => {
 
 test('a verb that is undefined compiles under exactOptionalPropertyTypes', () => {
   const videos = ({ prompt }: { readonly prompt: string }) => ({ prompt });
-  const isOn: boolean = Date.now() > 0;
+  const isEnabled: boolean = Date.now() > 0;
   const proxy = createGenProxy({
     client: new GenClient(),
     secret,
     authorize: () => null,
-    create: { videos, images: isOn ? videos : undefined },
+    create: { videos, images: isEnabled ? videos : undefined },
   });
   expectTypeOf<keyof GenPage<typeof proxy>>().toEqualTypeOf<'videos' | 'images' | 'resume' | 'watch'>();
 });

@@ -52,7 +52,7 @@ describe('a request that watches a job', () => {
     const first = app.post('watch', { ticket });
     await msUntil(app.sandbox, first);
     expect(await first).toMatchObject({ status: 200, body: { status: 'processing', phase: 'waiting' } });
-    // At most one response a second, also if two replicas see different statuses in turn.
+    // At most one response per second, even if two replicas report different statuses in turn.
     expect((await first).body.againMs).toBeGreaterThan(500);
     const held = app.post('watch', { ticket, seen: 'processing' });
     const heldMs = await msUntil(app.sandbox, held);
@@ -90,15 +90,15 @@ describe('a request that watches a job', () => {
   });
 });
 
-describe('a request that watches a job on Workers, where each request waits alone,', () => {
-  /** Opens the app with a clock whose promises belong to one request. */
+describe('a request that watches a job on Workers', () => {
+  /** Opens an app with the clock of Workers, where each request has a separate wait. */
   async function openOnWorkers(holdMs: number) {
     const sandbox = createSandbox({ clock: 'manual', jobDurationMs: 5 * MINUTE_MS });
     const { apiKey, baseUrl, fetch } = sandbox;
-    const held = clockOf(sandbox.client());
+    const manual = clockOf(sandbox.client());
     const clock = {
-      now: () => held.now(),
-      after: (...timer: Parameters<typeof held.after>) => held.after(...timer),
+      now: () => manual.now(),
+      after: (...timer: Parameters<typeof manual.after>) => manual.after(...timer),
       perRequest: true,
     };
     const client = new GenClient({ apiKey, baseUrl, fetch, ...{ [CLOCK]: clock } });
@@ -114,7 +114,7 @@ describe('a request that watches a job on Workers, where each request waits alon
     expect(await response).toMatchObject({ status: 200, body: { status: 'processing', phase: 'waiting' } });
   });
 
-  it('returns the known state after holdMs without a change', async () => {
+  it('returns the same state after holdMs without a change', async () => {
     const { app, sandbox, ticket } = await openOnWorkers(20_000);
     const response = app.post('watch', { ticket, seen: 'processing' });
     const heldMs = await msUntil(sandbox, response);
