@@ -69,14 +69,6 @@ describe('video', () => {
     expect(file).toMatchObject({ contentType: 'video/mp4', sizeBytes: expect.any(Number) });
     expect([typeof idempotencyKey, warnings]).toEqual(['string', []]);
   });
-
-  it('resumes with the same key, creating and charging one job', async () => {
-    const words = ['video', 'a fox', '--image', 'fox.png', '--idempotency-key', 'order-17', '--json', ...QUICK];
-    const [once, again] = [await cli(...words), await cli(...words)];
-    expect(JSON.parse(again.stdout).job.id).toBe(JSON.parse(once.stdout).job.id);
-    expect(sandbox.jobs).toHaveLength(1);
-    expect(sandbox.ledger().spentTokens).toBe(15);
-  });
 });
 
 describe('other commands', () => {

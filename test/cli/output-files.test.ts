@@ -26,7 +26,7 @@ describe("an output path that can't store the file is rejected before anything i
     expect(sandbox.requests).toEqual([]);
   });
 
-  it('leaves nothing behind', async () => {
+  it('and the check leaves no file', async () => {
     await cli('wait', 'job_x', '--out', 'x.png');
     await cli('wait', 'job_x', '--out', '.');
     expect(readdirSync(fixture.folder).sort()).toEqual(['fox.png', 'plain.txt']);
@@ -135,7 +135,7 @@ describe("a finished job's result survives another job's failure", () => {
 });
 
 describe('a repeated command', () => {
-  it('with the same key finds its file and succeeds', async () => {
+  it('with the same key finds its file, and is charged once', async () => {
     const words = ['video', 'a fox', '--idempotency-key', 'order-17', '--json', ...QUICK];
     for (const out of ['fox.mp4', 'all/']) {
       const once = JSON.parse((await cli(...words, '--out', out)).stdout);
@@ -146,6 +146,7 @@ describe('a repeated command', () => {
       });
     }
     expect(sandbox.jobs).toHaveLength(1);
+    expect(sandbox.ledger().spentTokens).toBe(15);
   });
 
   it('without a key is rejected before anything is paid if the file exists', async () => {
