@@ -166,7 +166,7 @@ describe("a row's name", () => {
     expect(sandbox.jobs).toHaveLength(2);
   });
 
-  it("can be the prompts file's, whose store is in the same directory", async () => {
+  it("can equal the name of the batch's store", async () => {
     prompts({ ...row, id: 'prompts', prompt: 'a fox' });
     expect((await batch()).code).toBe(0);
     expect((await batch()).code).toBe(0);
@@ -174,7 +174,7 @@ describe("a row's name", () => {
     expect(sandbox.jobs).toHaveLength(1);
   });
 
-  it("can't be a directory's", async () => {
+  it("can't equal the name of a directory", async () => {
     prompts({ ...row, prompt: 'a fox' });
     mkdirSync(pathOf('out/fox.png'), { recursive: true });
     for (const words of [[], ['--force']]) expect((await batch(...words)).code).toBe(2);

@@ -134,7 +134,7 @@ describe('a server', () => {
   });
 });
 
-it('responds the same way over a port, for example to curl', async () => {
+it('the control API responds the same way over a port, for example to curl', async () => {
   const server = await sandbox.listen();
   onTestFinished(() => server.close());
   const curl = promisify(execFile)('curl', ['-s', '-d', '{"usd":20}', `${server.url}/_sandbox/topup`]);

@@ -131,7 +131,7 @@ describe('matching', () => {
     expect(statuses).toEqual([200, 200, 500, 500, 200, 200]);
   });
 
-  test('at random, where the same seed affects the same requests', async () => {
+  test('at random, affecting the same requests for the same seed', async () => {
     const run = async (seed: number) => {
       const client = setUp({ seed });
       client.sandbox.faults.add({ status: 500, probability: 0.4 });

@@ -69,7 +69,7 @@ test('a fork has its own base URL with the same prefix, which its links use', as
   expect(server.fork().baseUrl).toMatch(/^http:\/\/fork-\w{8}\.sandbox\.invalid:4010$/);
 });
 
-test('both send the deliveries that were pending at the fork, with their own URLs', async () => {
+test('a fork and its original both send pending deliveries, with their own URLs', async () => {
   const { events, webhookFetch } = receiver();
   const client = setUp({ webhookFetch });
   const { id } = await client.create('/v1/videos', { prompt, webhook_url: 'https://app.example/hook' });

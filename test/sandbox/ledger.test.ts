@@ -14,7 +14,7 @@ type Step =
   | { do: 'fault'; commit: boolean }
   | { do: 'finish' };
 
-const step: fc.Arbitrary<Step> = fc.oneof(
+const steps: fc.Arbitrary<Step> = fc.oneof(
   fc.record({
     do: fc.constant('create' as const),
     path: fc.constantFrom('/v1/videos', '/v1/images', '/v1/video-edits', '/v1/characters'),
@@ -40,24 +40,24 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   fc.record({ do: fc.constant('finish' as const) }),
 );
 
-async function take(sandbox: Sandbox, one: Step): Promise<void> {
+async function apply(sandbox: Sandbox, step: Step): Promise<void> {
   const client = clientFor(sandbox);
-  if (one.do === 'advance') await sandbox.advance(one.ms);
-  if (one.do === 'topUp') sandbox.topUp(one.usd);
-  if (one.do === 'outcome') {
-    const { do: _, ...outcome } = one;
+  if (step.do === 'advance') await sandbox.advance(step.ms);
+  if (step.do === 'topUp') sandbox.topUp(step.usd);
+  if (step.do === 'outcome') {
+    const { do: _, ...outcome } = step;
     sandbox.outcomes.next(outcome);
   }
-  if (one.do === 'fault') sandbox.faults.add(one.commit ? { commitThenDrop: true } : { status: 500 });
-  if (one.do === 'finish') {
+  if (step.do === 'fault') sandbox.faults.add(step.commit ? { commitThenDrop: true } : { status: 500 });
+  if (step.do === 'finish') {
     const running = sandbox.jobs.find(({ status }) => status === 'processing');
     if (running) sandbox.finish(running.id);
   }
-  if (one.do !== 'create') return;
+  if (step.do !== 'create') return;
   const extra = { video: 'https://e.example/a.mp4', name: 'Ada' };
-  const model = one.path === '/v1/video-edits' ? { model: 'svc-video-pro' } : {};
-  const headers = one.key ? { 'idempotency-key': one.key } : {};
-  await client.call('POST', one.path, { prompt: one.prompt, ...extra, ...model }, headers).catch(() => {});
+  const model = step.path === '/v1/video-edits' ? { model: 'svc-video-pro' } : {};
+  const headers = step.key ? { 'idempotency-key': step.key } : {};
+  await client.call('POST', step.path, { prompt: step.prompt, ...extra, ...model }, headers).catch(() => {});
 }
 
 function check(sandbox: Sandbox): void {
@@ -76,10 +76,10 @@ function check(sandbox: Sandbox): void {
 }
 
 test('reserved + spent + free always equals the paid amount, and matches the jobs and entries', async () => {
-  const runs = fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 40 }), async (steps) => {
+  const runs = fc.asyncProperty(fc.array(steps, { minLength: 1, maxLength: 40 }), async (history) => {
     const sandbox = createSandbox({ clock: 'manual', limits: 'off', balanceTokens: 120 });
-    for (const one of steps) {
-      await take(sandbox, one);
+    for (const step of history) {
+      await apply(sandbox, step);
       check(sandbox);
     }
   });

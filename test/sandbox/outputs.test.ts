@@ -63,26 +63,26 @@ describe('the file', () => {
   });
 });
 
-test('has a link that requires the key until it expires', async () => {
-  const own = setUp();
-  const { id } = await own.create('/v1/videos');
-  expect(await own.code('GET', `/v1/jobs/${id}/output`)).toBe('output_not_ready');
-  await own.sandbox.advance(3000);
-  expect((await own.as('').call('GET', `/v1/jobs/${id}/output`)).status).toBe(401);
-  await own.sandbox.advance(86_399_999);
-  expect((await own.call('HEAD', `/v1/jobs/${id}/output`)).status).toBe(200);
-  await own.sandbox.advance(1);
-  const expired = await own.call('GET', `/v1/jobs/${id}/output`);
+test('an output link requires the key, and expires after a day', async () => {
+  const client = setUp();
+  const { id } = await client.create('/v1/videos');
+  expect(await client.code('GET', `/v1/jobs/${id}/output`)).toBe('output_not_ready');
+  await client.sandbox.advance(3000);
+  expect((await client.as('').call('GET', `/v1/jobs/${id}/output`)).status).toBe(401);
+  await client.sandbox.advance(86_399_999);
+  expect((await client.call('HEAD', `/v1/jobs/${id}/output`)).status).toBe(200);
+  await client.sandbox.advance(1);
+  const expired = await client.call('GET', `/v1/jobs/${id}/output`);
   expect([expired.status, expired.body.error.code]).toEqual([410, 'output_expired']);
-  expect(Date.parse(expired.body.data.expired_at)).toBe(own.sandbox.now());
+  expect(Date.parse(expired.body.data.expired_at)).toBe(client.sandbox.now());
 });
 
-test("has links with the request's origin", async () => {
-  const own = setUp();
-  const { id } = await own.create('/v1/images');
-  await own.sandbox.advance(3000);
-  const { url: base, close } = await own.sandbox.listen();
-  const headers = { authorization: `Bearer ${own.sandbox.apiKey}` };
+test("output links have the request's origin", async () => {
+  const client = setUp();
+  const { id } = await client.create('/v1/images');
+  await client.sandbox.advance(3000);
+  const { url: base, close } = await client.sandbox.listen();
+  const headers = { authorization: `Bearer ${client.sandbox.apiKey}` };
   const { data } = await (await fetch(`${base}/v1/jobs/${id}`, { headers })).json();
   expect(data.job.providerOutputUrl).toBe(`${base}/v1/jobs/${id}/output`);
   const file = await fetch(data.job.providerOutputUrl, { headers });
@@ -96,9 +96,9 @@ test.each([
   ['/v1/videos', { prompt: 'a fox', duration: 4, resolution: '480p' }, 'video/mp4'],
   ['/v1/video-edits', { prompt: 'a fox', model: 'svc-video-mini', video: 'https://e.example/a.mp4' }, 'video/mp4'],
   ['/v1/characters', { prompt: 'a fox', name: 'Ada' }, 'image/png'],
-])('of %s has its own type', async (path, body, type) => {
-  const own = setUp();
-  const { id } = await own.create(path, body);
-  await own.sandbox.advance(3000);
-  expect((await own.call('GET', `/v1/jobs/${id}/output`)).headers.get('content-type')).toBe(type);
+])('the output of %s with %j is %s', async (path, body, type) => {
+  const client = setUp();
+  const { id } = await client.create(path, body);
+  await client.sandbox.advance(3000);
+  expect((await client.call('GET', `/v1/jobs/${id}/output`)).headers.get('content-type')).toBe(type);
 });

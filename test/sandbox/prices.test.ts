@@ -6,12 +6,12 @@ const prompt = 'a fox at dawn';
 const quote = async (client: PlainClient, body: object = {}, path = '/v1/videos') =>
   (await client.call('POST', path, { prompt, ...body })).body.data.quoted_token_cost;
 
-test('can be one number for all jobs', async () => {
+test('prices can be one number for all jobs', async () => {
   const client = setUp({ prices: 7 });
   expect([await quote(client, { duration: 10 }), await quote(client, {}, '/v1/images')]).toEqual([7, 7]);
 });
 
-test('can be a function of everything that affects a price, with the default for undefined', async () => {
+test('prices can be a function of everything that affects a price, with the default for undefined', async () => {
   const seen: PricedJob[] = [];
   const client = setUp({
     prices(job) {
@@ -30,21 +30,21 @@ test('can be a function of everything that affects a price, with the default for
   ]);
 });
 
-test('from a function that returns an invalid value is reported, and nothing is charged', async () => {
+test('an invalid price from a function is reported, and nothing is charged', async () => {
   const client = setUp({ prices: () => Number.NaN });
   const rejected = await client.call('POST', '/v1/videos', { prompt });
   expect([rejected.status, rejected.body.error.message]).toEqual([500, expect.stringContaining('prices must return')]);
   expect(client.sandbox.ledger()).toMatchObject({ reservedTokens: 0, balanceTokens: 1000 });
 });
 
-test('add up exactly with decimals', async () => {
+test('decimal prices add up exactly', async () => {
   const client = setUp({ prices: 0.1, balanceTokens: 1 });
   for (let at = 0; at < 10; at++) await client.create('/v1/videos');
   await client.sandbox.advance(3000);
   expect(client.sandbox.ledger()).toMatchObject({ balanceTokens: 0, reservedTokens: 0, spentTokens: 1, paidTokens: 1 });
 });
 
-test('are listed in the ledger, with the balance after each entry', async () => {
+test('the ledger lists all reservations and charges, with the balance after each', async () => {
   const client = setUp({ prices: 10, balanceTokens: 100 });
   await client.create('/v1/videos');
   client.sandbox.outcomes.next({ finalTokenCost: 4 });

@@ -80,7 +80,7 @@ describe('a reference', () => {
   });
 });
 
-test('in content replaces the prompt', async () => {
+test('text in content replaces the prompt', async () => {
   const client = setUp();
   await client.create('/v1/videos', { content: [{ type: 'text', text: prompt }] });
   expect(client.sandbox.jobs[0]?.prompt).toBe(prompt);

@@ -259,7 +259,7 @@ test.each(Object.entries(REJECTED))('%s', async (code, requests) => {
     const response = await send(request, client);
     const expected = { success: false, error: { code, message: expect.any(String) } };
     expect([response.status, response.body], JSON.stringify(request)).toMatchObject([status, expected]);
-    // Nothing is billed. Only this one creates a job first.
+    // Nothing is reserved, except by the job that uses the upload.
     if (code !== 'upload_in_use') expect(client.sandbox.ledger().entries).toHaveLength(1);
   }
 });
@@ -418,7 +418,7 @@ test('an undocumented field is ignored', async () => {
   await client.create('/v1/video-edits', { ...edit, character_ids: ['nobody'], aspect_ratio: '1:9' });
 });
 
-test('and uses aspect_ratio of an edit by intent, because POST /v1/videos documents the field', async () => {
+test('an edit by intent uses aspect_ratio, because POST /v1/videos documents the field', async () => {
   const client = setUp({ jobDurationMs: 0 });
   for (const field of ['aspect_ratio', 'ratio']) {
     const { id } = await client.create('/v1/videos', { ...edit, intent: 'video_edit', [field]: '9:16' });
