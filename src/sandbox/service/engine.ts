@@ -18,7 +18,7 @@ import { realDeadline } from '../world/timeline.js';
 import type { World } from '../world/world.js';
 import { type Caller, reserve, secondsFor, settle } from './accounts.js';
 import type { JobSpec } from './create-request.js';
-import { type Problem, problemOf, ServiceError } from './request.js';
+import { problemOf, ServiceError } from './request.js';
 
 const OMITTED_CLIPS = 'video_reference_fallback_omitted_clips';
 
@@ -113,15 +113,11 @@ export function runEvent(world: World, event: DueEvent): void {
 /** Ends a job: charges or releases its tokens, and sends its event. Does nothing if the job has already ended. */
 export function finishJob(world: World, job: StoredJob, { end, at }: { end: PlannedEnd; at: number }): void {
   if (isFinished(job)) return;
-  const isCompleted = end.status === 'completed';
-  const charged = isCompleted ? Math.min(end.finalTokenCost ?? job.quotedTokenCost, job.quotedTokenCost) : 0;
-  job.completedAt = at;
-  job.finalTokenCost = charged;
-  job.errorCode = end.errorCode;
-  job.errorMessage = end.errorMessage;
-  job.errorData = end.errorData;
-  if (isCompleted) job.outputExpiresAt = at + OUTPUT_TTL_MS;
-  job.status = end.status;
+  const { status, errorCode, errorMessage, errorData, finalTokenCost = job.quotedTokenCost } = end;
+  const charged = status === 'completed' ? Math.min(finalTokenCost, job.quotedTokenCost) : 0;
+  const final = { status, errorCode, errorMessage, errorData, finalTokenCost: charged, completedAt: at };
+  Object.assign(job, final satisfies Partial<StoredJob>);
+  if (status === 'completed') job.outputExpiresAt = at + OUTPUT_TTL_MS;
   const account = world.state.accounts.get(job.account);
   if (account) settle(account, { at, jobId: job.id, quoted: job.quotedTokenCost }, charged);
   for (let copy = 0; copy < job.webhookCopies; copy++) sendEvent(world, job, at, copy === 0 ? 'event' : 'copy');
@@ -163,24 +159,17 @@ function prepareReferences(
   spec: JobSpec,
 ): { end?: PlannedEnd; warnings: readonly string[] } {
   // Check all references, because the review of a URL starts when it is first used.
-  const problems = spec.references.map((reference) => problemOf(world, caller.account.id, reference));
-  let warnings: readonly string[] = [];
-  for (const [at, { role }] of spec.references.entries()) {
-    const isClip = role === 'clip';
-    const problem = problems[at];
-    if (problem === undefined) continue;
-    if (!isClip || spec.isStrict || problem.code === 'reference_asset_pending') {
-      return { end: endFor(caller, spec, problem), warnings: [] };
-    }
-    warnings = [OMITTED_CLIPS];
-  }
-  return { warnings };
-}
-
-function endFor(caller: Caller, spec: JobSpec, { code, leftMs }: Problem): PlannedEnd {
+  const problems = spec.references.flatMap((reference) => {
+    const problem = problemOf(world, caller.account.id, reference);
+    return problem ? [{ ...problem, isClip: reference.role === 'clip' }] : [];
+  });
+  const failing = problems.find(({ code, isClip }) => !isClip || spec.isStrict || code === 'reference_asset_pending');
+  if (failing === undefined) return { warnings: problems.length > 0 ? [OMITTED_CLIPS] : [] };
+  const { code, leftMs } = failing;
   // All problems with an edit's source or references have the same code.
-  if (spec.call === 'videoEdits') return failure('reference_asset_failed');
-  return failure(code, { errorData: leftMs === undefined ? {} : { retry_after: secondsFor(caller, leftMs) } });
+  if (spec.call === 'videoEdits') return { end: failure('reference_asset_failed'), warnings: [] };
+  const errorData = leftMs === undefined ? {} : { retry_after: secondsFor(caller, leftMs) };
+  return { end: failure(code, { errorData }), warnings: [] };
 }
 
 /** Sends a job's event once. Retries use the same event ID. */

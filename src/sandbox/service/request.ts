@@ -124,7 +124,8 @@ export interface Reference {
   readonly url?: string;
 }
 
-export interface Problem {
+/** The reason that a reference fails its job. */
+interface Problem {
   readonly code: 'reference_asset_failed' | 'reference_rejected' | 'reference_asset_pending';
   /** Milliseconds until a pending review ends. */
   readonly leftMs?: number;
