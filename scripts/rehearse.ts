@@ -22,7 +22,7 @@ async function rehearse(tarball: string): Promise<void> {
   const publish = () => run(ROOT, [process.execPath, 'scripts/release.ts', 'publish', tarball]);
   check(publish(), 'a first release is rejected', (output) => output.includes('is not on npm yet'), 1);
   // The first, manual release, which npm requires before it accepts one from a workflow.
-  const placeholder = makeFolder('placeholder');
+  const placeholder = createFolder('placeholder');
   writeFileSync(join(placeholder, 'package.json'), '{ "name": "gen-client", "version": "0.0.0" }');
   check(run(placeholder, ['npm', 'publish', '--access', 'public']), 'the manual release');
   const isPublished = (output: string) =>
@@ -30,19 +30,19 @@ async function rehearse(tarball: string): Promise<void> {
   check(publish(), `${version} is published without a warning`, isPublished);
   check(publish(), 'a repeated release finds the same bytes', (output) => output.includes('it is this tarball'));
 
-  const project = makeFolder('project');
+  const project = createFolder('project');
   writeFileSync(join(project, 'package.json'), '{ "name": "project", "private": true }');
   const install = blockOf(({ language, code }) => language === 'sh' && code.startsWith('npm install'));
   const [command = ''] = install.split('\n');
   check(run(project, ['sh', '-c', command]), command);
   const installed = run(project, [process.execPath, '-p', 'require("gen-client/package.json").version']);
   check(installed, 'the project has the published version', (output) => output.trim() === version);
-  await makeVideos(project);
+  await createVideos(project);
 }
 
 /** Starts verdaccio. It proxies npm's configured registry for dependencies, but never for `gen-client`. */
 async function startRegistry(): Promise<void> {
-  const home = makeFolder('registry');
+  const home = createFolder('registry');
   const config = {
     storage: join(home, 'storage'),
     auth: { htpasswd: { file: join(home, 'htpasswd') } },
@@ -64,12 +64,12 @@ async function startRegistry(): Promise<void> {
   const { token } = (await created.json()) as { token: string };
   const settings = join(home, 'npmrc');
   writeFileSync(settings, `registry=http://${host}/\n//${host}/:_authToken=${token}\n`, { mode: 0o600 });
-  const cache = makeFolder('cache');
+  const cache = createFolder('cache');
   env = { ...env, npm_config_userconfig: settings, npm_config_registry: `http://${host}/`, npm_config_cache: cache };
 }
 
 /** Creates the README's first video, with the sandbox in one terminal and the program in another. */
-async function makeVideos(project: string): Promise<void> {
+async function createVideos(project: string): Promise<void> {
   const command = blockOf(({ code }) => /^npx gen-client sandbox$/.test(code));
   const output = start(project, ['sh', '-c', `exec ${command} --port 0`]);
   const settings = await until(command, output, async () => /^export (GEN_.*)$/m.exec(output())?.[1]);
@@ -94,7 +94,7 @@ function blockOf(isWanted: (block: ReturnType<typeof blocksOf>[number]) => boole
   return block.code;
 }
 
-function makeFolder(name: string): string {
+function createFolder(name: string): string {
   const path = join(folder, name);
   mkdirSync(path);
   return path;

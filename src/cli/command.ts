@@ -77,7 +77,7 @@ export function collect(value: string, before: readonly string[] | undefined): r
 
 const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
 
-/** Parses a time such as `90s` or `1.5m`, in seconds without a unit. Returns milliseconds. */
+/** Parses a time such as `90s` or `1.5m` to milliseconds. A number without a unit is in seconds. */
 export function parseTime(text: string): number {
   const [, amount, unit = 's'] = /^(\d+(?:\.\d+)?)(ms|s|m|h)?$/.exec(text) ?? [];
   const ms = Number(amount) * (UNITS[unit] ?? Number.NaN);

@@ -14,7 +14,7 @@ function fileOf({ env }: CliHost): string | undefined {
   return cache ? join(cache, 'gen-client', 'durations.json') : undefined;
 }
 
-/** Reads the durations. A missing or damaged file has none. */
+/** Reads the durations. Returns an empty table for a missing or damaged file. */
 function readDurations(file: string | undefined): Durations {
   try {
     const value: unknown = JSON.parse(readFileSync(file ?? '', 'utf8'));

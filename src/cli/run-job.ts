@@ -44,7 +44,7 @@ export async function runJobCommand(
   }
   const { webhook, idempotencyKey = systemRandom.uuid() } = flags;
   const fields = webhook === undefined ? params.fields : { ...params.fields, webhook_url: webhook };
-  // If the command is repeated with the same key, the existing file may be its own.
+  // If the command is repeated with the same key, the existing file may be the job's.
   checkOutputPath(session, { ...flags, mayExist: flags.idempotencyKey !== undefined });
   session.outcome = { idempotencyKey };
   const creator = (session.client() as JobCreators)[call];
@@ -79,7 +79,7 @@ export function waitOptions({ signal }: Session, { timeout, poll }: WaitFlags) {
 }
 
 /**
- * Waits for a job, shows its progress, and saves its file. From then on, an interruption's message contains the job's ID.
+ * Waits for a job, shows its progress, and saves its file. Once the job is accepted, the message of an interruption has its ID.
  * `kind` identifies jobs that usually take equally long.
  */
 export async function waitAndSave(

@@ -109,8 +109,8 @@ async function stream({ terminal, signal }: Session, client: GenClient, job: Job
 }
 
 /**
- * Returns the command that saves a job's file, in the working directory if the target was invalid. A file that is named after
- * the job counts as the job's.
+ * Returns the command that saves a job's file, in the working directory if the target was invalid. Returns undefined if the
+ * directory already has a different file with the job's name.
  */
 function downloadStep(jobId: string, { out, force }: SaveFlags, error?: unknown): NextStep | undefined {
   const isConflict = DownloadError.isInstance(error) && error.code === 'file_exists';

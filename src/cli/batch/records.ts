@@ -15,9 +15,9 @@ import { UsageError } from '../errors.js';
 import { MAX_PROBLEMS, mapItems, type Row } from './rows.js';
 
 interface RowRecord {
-  /** The row's digest when it was sent. Detects a changed row under your own key. */
+  /** The row's digest when it was sent. Detects a row that has changed under the same key. */
   readonly content?: string;
-  /** The key of the row's create, if it differs from the row's key: a new one after a failed job. */
+  /** The key of the row's create, for example after a failed job. @default the row's key */
   readonly key?: string;
   /** The final job. */
   readonly job?: Job | undefined;

@@ -62,7 +62,7 @@ export interface Row {
   readonly content: string;
   /** The idempotency key, the same in every run. */
   readonly key: string;
-  /** If true, the row has its own key. Other keys are derived from its content. */
+  /** If true, the row sets its key. Otherwise, the key is derived from its content. */
   readonly hasOwnKey: boolean;
 }
 

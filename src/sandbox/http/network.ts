@@ -2,8 +2,8 @@ import { abortable, onAbort } from '../../runtime/deadline.js';
 import { isRequest } from '../../runtime/platform.js';
 import type { Activity } from '../world/timeline.js';
 
-// Connection faults. For a server, `reset` and `commitThenDrop` throw a ConnectionDropped, `truncate` fails the body with one
-// halfway, and `stall` never ends the body. `sandbox.fetch` converts the error to the TypeError of a real fetch.
+// Connection faults. In a server's handler, `reset` and `commitThenDrop` throw a ConnectionDropped, and `truncate` fails the body
+// with this error halfway. `stall` never ends the body. `sandbox.fetch` converts the error to the TypeError of a real fetch.
 
 export interface RequestArrival {
   /** Aborts when the caller disconnects. */

@@ -19,7 +19,7 @@ const DRAIN_MS = 2000;
 const DRAIN_CHECK_MS = 20;
 /** Interval at which a failed body checks whether the response headers were sent. */
 const HEADERS_CHECK_MS = 1;
-/** Header by which the adapter knows that the response was already sent. */
+/** Tells the adapter not to send a response. */
 const ALREADY_SENT = { headers: { 'x-hono-already-sent': '1' } };
 
 /**
@@ -76,7 +76,7 @@ function closeOnFailure(response: Response, socket: Socket, outgoing: ServerResp
         if (done) controller.close();
         else controller.enqueue(value);
       } catch {
-        // The adapter sends the headers and the bytes so far only while a read is pending.
+        // The adapter sends the headers and the earlier bytes only while a read is pending.
         while (!outgoing.headersSent && !socket.destroyed) {
           await new Promise<void>((resolve) => systemClock.after(HEADERS_CHECK_MS, resolve));
         }

@@ -2,8 +2,9 @@ import { encode } from 'fast-png';
 
 export interface MediaSpec {
   readonly kind: 'image' | 'video';
-  /** In pixels. Even for video, like `height`. */
+  /** Width in pixels. Must be even for a video. */
   readonly width: number;
+  /** Height in pixels. Must be even for a video. */
   readonly height: number;
   readonly durationS?: number;
   readonly seed: number;
@@ -88,7 +89,7 @@ const MATRIX = [0x10000, 0, 0, 0, 0x10000, 0, 0, 0, 0x40000000].flatMap(u32);
 
 /** Writes an MP4. The index comes first, so that the file plays while it loads. */
 function writeMp4(still: Still): Uint8Array<ArrayBuffer> {
-  // The same picture with two IDs, because consecutive key frames must have different ones.
+  // The same picture with two IDs, because consecutive key frames must have different IDs.
   const frames = [1, 2].map((id) => keyFrame(still, id));
   const size = (frames[0]?.length ?? 0) + 4;
   const type = box('ftyp', ascii('isom'), u32(512), ascii('isomiso2avc1mp41'));

@@ -140,7 +140,7 @@ const UPLOAD_TYPES = {
   source: 'VIDEO',
 } as const;
 
-/** Role of each media item in `content` (which role fits which type is an assumption), and its role as a reference. */
+/** The role that each media item in `content` requires, which is an assumption, and its role as a reference. */
 const CONTENT_ITEMS: Readonly<Record<string, { readonly role: string; readonly as: ReferenceRole }>> = {
   image_url: { role: 'first_frame', as: 'frame' },
   video_url: { role: 'reference_video', as: 'clip' },
