@@ -246,7 +246,7 @@ export function createCall<T>(core: Core, kind: CallRequest<T>, options: Request
   const schema = (kind.type === 'transfer' ? undefined : kind.request.options) ?? REQUEST_OPTIONS;
   if (options !== NO_OPTIONS && schema !== 'checked') checkOptions(name, schema, options);
   if (options.extraBody !== undefined && json?.body === undefined) {
-    throw new GenError(`${name} has no body, so extraBody has no effect. Omit it.`);
+    throw new GenError(`${name}: extraBody has no effect without a body. Remove it.`);
   }
   const target = kind.type === 'transfer' ? kind.request.url : requestPath(kind.request.path);
   const method: string = kind.type === 'transfer' ? 'PUT' : kind.request.method;
@@ -293,7 +293,7 @@ export function createCall<T>(core: Core, kind: CallRequest<T>, options: Request
 const NO_HEADERS: Readonly<Record<string, string>> = Object.freeze({});
 
 function badMethod(method: unknown): GenError {
-  return new GenError(`method must be one of ${METHODS.join(', ')}, not ${formatValue(method)}.`);
+  return new GenError(`request: method must be one of ${METHODS.join(', ')}, not ${formatValue(method)}.`);
 }
 
 const NO_QUERY: Call<unknown>['query'] = Object.freeze([]);
@@ -309,7 +309,7 @@ function queryOf(query: Query | undefined): Call<unknown>['query'] {
 function requestPath(given: RequestPath): string {
   const path = typeof given === 'function' ? given() : given;
   if (/^\/(?!\/)[^\\\s]+$/.test(path) && !/^[^?#]*\/(\.|%2e){1,2}([/?#]|$)/i.test(path)) return path;
-  throw new GenError(`path must start with one "/" and stay below baseUrl, without "..": ${JSON.stringify(path)}.`);
+  throw new GenError(`request: path must start with one "/" and stay below baseUrl, not ${JSON.stringify(path)}.`);
 }
 
 export function requestEvent({

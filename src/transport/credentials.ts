@@ -100,7 +100,7 @@ function checkedKey(value: unknown, call: KeyUse): string {
 }
 
 function missingKeyError({ method, url }: KeyUse): AuthenticationError {
-  const message = `The API key is missing. Pass { apiKey } to GenClient or set GEN_API_KEY.${environmentHint('GEN_API_KEY')}`;
+  const message = `apiKey is missing. Pass { apiKey } to GenClient or set GEN_API_KEY.${environmentHint('GEN_API_KEY')}`;
   return new AuthenticationError(message, {
     method,
     url,

@@ -33,7 +33,7 @@ export function idempotencyKeyOf(option: unknown, body: unknown, random: Random 
  * await client.videos.createAndWait({ prompt: 'a fox at dawn' }, { idempotencyKey: key });
  */
 export function idempotencyKeyFrom(...parts: readonly (string | number)[]): string {
-  if (parts.length === 0) throw new GenError('idempotencyKeyFrom needs at least one part, for example an order ID.');
+  if (parts.length === 0) throw new GenError('idempotencyKeyFrom: parts are missing. Pass your own IDs.');
   const exact = JSON.stringify(parts.map(checkPart));
   const readable = parts.join('-').replace(/[^\w.-]+/g, '_');
   return `${readable.slice(0, MAX_READABLE)}-${sha256Of(exact)}`;

@@ -60,6 +60,6 @@ function textOf(event: object): string {
   try {
     return JSON.stringify(event);
   } catch (cause) {
-    throw new GenError('signWebhook: the event cannot be serialized as JSON.', { cause });
+    throw new GenError('signWebhook: the event cannot be serialized as JSON. Pass plain values.', { cause });
   }
 }

@@ -121,13 +121,16 @@ function isHeaders(headers: WebhookHeaders): headers is Headers {
 
 function checkAge(age: number, toleranceSeconds: number): void {
   if (!(toleranceSeconds > 0 && toleranceSeconds < Infinity))
-    throw verificationError('options_invalid', 'toleranceSeconds must be above 0.');
+    throw verificationError(
+      'options_invalid',
+      'toleranceSeconds must be a number above 0. Pass toleranceSeconds: 300.',
+    );
   // Written so that NaN fails the check.
   if (Math.abs(age) < toleranceSeconds) return;
   const far = `${Math.abs(Math.round(age))} s ${age < 0 ? 'in the future' : 'ago'}`;
   throw verificationError(
     'timestamp_out_of_tolerance',
-    `The webhook was signed ${far}. The limit is ${toleranceSeconds} s.`,
+    `The webhook was signed ${far}. The limit is ${toleranceSeconds} s. Check this machine's clock.`,
   );
 }
 

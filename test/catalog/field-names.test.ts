@@ -260,7 +260,7 @@ describe('the option extraBody', () => {
   it('is rejected by a call without a body', async () => {
     const { jobs } = createSandbox().client();
     await expect(jobs.get('job_1', { extraBody: { a: 1 } })).rejects.toThrow(
-      'jobs.get has no body, so extraBody has no effect. Omit it.',
+      'jobs.get: extraBody has no effect without a body. Remove it.',
     );
   });
 });

@@ -112,7 +112,7 @@ describe('a usage error is reported before anything is sent', () => {
   });
 
   it.each([
-    [['batch', 'prompts.jsonl'], 'The output directory is missing'],
+    [['batch', 'prompts.jsonl'], '--out is missing. Pass --out <directory>.'],
     [['batch', 'prompts.jsonl', '--out', '-'], 'Pass a directory'],
     [['batch', 'prompts.jsonl', '--out', '/proc/x'], '--out: '],
     [['batch', 'none.jsonl', '--out', 'out'], '"none.jsonl" cannot be read'],

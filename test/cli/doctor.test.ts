@@ -67,7 +67,7 @@ describe('the command', () => {
   it('prints one line per check, and sends two requests', async () => {
     const { code, stdout, stderr } = await doctor([]);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-    expect(stdout).toMatch(/^ok {6}service {2}It responded in \d+ ms and lists 12 models\.\n/);
+    expect(stdout).toMatch(/^ok {6}service {2}The service responded in \d+ ms and lists 12 models\.\n/);
     const names = [...stdout.matchAll(/^\S+ +(\w+)/gm)].map(([, name]) => name);
     expect(names).toEqual(['service', 'clock', 'key', 'webhook']);
     expect(sandbox.requests.map(({ method, path }) => [method, path])).toEqual([

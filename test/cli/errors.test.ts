@@ -67,7 +67,7 @@ describe('exit codes', () => {
     const wrong = await withEnv({ ...fixture.env, GEN_API_KEY: 'wrong' }, 'job', 'job_1');
     expect(wrong).toMatchObject({ code: 3, stderr: expect.stringContaining('Check GEN_API_KEY') });
     const missing = await withEnv({ GEN_BASE_URL: sandbox.baseUrl }, 'job', 'job_1');
-    const stderr = expect.stringMatching(/^Error: The API key is missing\. Set GEN_API_KEY\./);
+    const stderr = expect.stringMatching(/^Error: apiKey is missing\. Set GEN_API_KEY\./);
     expect(missing).toMatchObject({ code: 3, stderr });
     const readOnly = sandbox.createKey({ scopes: ['jobs:read'] });
     const images = await withEnv({ ...fixture.env, GEN_API_KEY: readOnly }, 'image', 'a');

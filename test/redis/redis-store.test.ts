@@ -191,7 +191,7 @@ test('redisStore rejects with any other failure unchanged, and with an error for
   const failure = new Error('LOADING Redis is loading NOSCRIPT');
   await expect(put(redisStore(replying(failure)))).rejects.toBe(failure);
   await expect(put(redisStore(replying(null)))).rejects.toThrow(
-    'Redis returned an unexpected response to the script of redisStore.',
+    'redisStore: the client returned an unexpected reply. Pass a client that does not transform replies.',
   );
 });
 

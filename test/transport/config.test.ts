@@ -136,12 +136,12 @@ describe('client.request', () => {
     '',
   ])('rejects the path %j', async (path) => {
     const { client } = stubbed(() => json({}));
-    await expect(client.request({ method: 'GET', path })).rejects.toThrow(/^path must start with one "\/"/);
+    await expect(client.request({ method: 'GET', path })).rejects.toThrow(/^request: path must start with one "\/"/);
   });
 
   it.each(['TRACE', 'get', '', 7])('rejects the method %j, and lists the valid ones', async (method) => {
     const { client } = stubbed(() => json({}));
     const call = (async () => client.request({ method, path: '/v1/x' } as never))();
-    await expect(call).rejects.toThrow(/^method must be one of .*GET.*POST.*DELETE.*PUT.*PATCH/);
+    await expect(call).rejects.toThrow(/^request: method must be one of .*GET.*POST.*DELETE.*PUT.*PATCH/);
   });
 });

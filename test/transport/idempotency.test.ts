@@ -55,7 +55,7 @@ describe('idempotencyKeyFrom', () => {
 
   it('needs a part', () => {
     expect(() => idempotencyKeyFrom()).toThrow(
-      new GenError('idempotencyKeyFrom needs at least one part, for example an order ID.'),
+      new GenError('idempotencyKeyFrom: parts are missing. Pass your own IDs.'),
     );
   });
 });

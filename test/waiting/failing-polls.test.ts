@@ -75,7 +75,7 @@ describe('a key function', () => {
 
   it('that is missing ends the wait immediately', async () => {
     const { client } = stubbed(done, { apiKey: undefined });
-    await expect(client.waitForJob('job_1')).rejects.toThrow('The API key is missing');
+    await expect(client.waitForJob('job_1')).rejects.toThrow('apiKey is missing');
   });
 });
 

@@ -68,7 +68,9 @@ export function redisStore(redis: RedisClient, options: RedisStoreOptions = {}):
   const script = redisScript(redis, SWAP);
   const { prefix = 'gen-client:', timeoutMs = 2_000, onError } = options;
   if (prefix.includes('{}'))
-    throw new GenError('prefix must not contain "{}", which splits the keys of a cluster. Pass another prefix.');
+    throw new GenError(
+      'redisStore: prefix must not contain "{}", which splits the keys of a cluster. Pass another prefix.',
+    );
   const report = (error: unknown) => callObserver(() => onError?.(error));
   const runScript = (keys: string[], values: string[]) =>
     script(keys, values).catch((error: unknown) => {
@@ -86,7 +88,9 @@ export function redisStore(redis: RedisClient, options: RedisStoreOptions = {}):
       const reply: unknown = await runScript(keysOf(group, keys), ['read']);
       const [version, nowMs, ...replies] = Array.isArray(reply) ? reply.map(String) : [];
       if (version === undefined)
-        throw new GenError('Redis returned an unexpected response to the script of redisStore.');
+        throw new GenError(
+          'redisStore: the client returned an unexpected reply. Pass a client that does not transform replies.',
+        );
       const values: Record<string, string> = Object.create(null);
       for (const [at, key] of keys.entries()) if (replies[at]?.startsWith('=')) values[key] = replies[at].slice(1);
       return { version, nowMs: Number(nowMs), values };

@@ -71,7 +71,7 @@ export function s3(options: S3Options): OutputDestination & OutputSource {
   try {
     new Headers(options.headers);
   } catch {
-    throw new GenError('headers contains a name or a value that is invalid in HTTP.');
+    throw new GenError('s3: headers contains a name or a value that is invalid in HTTP.');
   }
   const sender = new S3Sender(options);
   return {
@@ -194,7 +194,7 @@ class S3Sender {
     const etag = response.headers.get('etag');
     if (response.ok && etag && error.text.trim() === '') return etag;
     const code = response.ok && error.code === `http_${response.status}` ? 'not_confirmed' : error.code;
-    const what = `responded to the put with ${response.ok ? 'no proof that the object is stored' : code}`;
+    const what = `${response.ok ? 'did not confirm the PUT' : `responded to the PUT with ${code}`}`;
     throw new UnconfirmedPut(this.#message(`${what}${error.message ? `: ${error.message}` : ''}`), {
       code,
       store: 's3',
@@ -260,7 +260,7 @@ class S3Sender {
     const { credentials } = this.#options;
     const value = typeof credentials === 'function' ? await credentials() : credentials;
     if (isCredentials(value)) return value;
-    throw new GenError('credentials must return an object with accessKeyId and secretAccessKey.');
+    throw new GenError('s3: credentials must return an object with accessKeyId and secretAccessKey.');
   }
 
   /** Stores the target of a temporary redirect. Returns false for any other response. */
@@ -339,7 +339,7 @@ function rejectBucketInEndpoint({ endpoint, bucket }: S3Options): void {
   // In a longer path, such as Supabase's "/storage/v1/s3", the name can be part of the store's own path.
   if (!isHost && pathname.replace(/\/$/, '') !== `/${encodeURI(bucket)}`) return;
   const part = isHost ? `"${bucket}." at the beginning` : `"/${bucket}" at the end`;
-  throw new GenError(`endpoint contains the bucket "${bucket}", which is added automatically. Remove ${part}.`);
+  throw new GenError(`s3: endpoint contains the bucket "${bucket}", which is added automatically. Remove ${part}.`);
 }
 
 function isCredentials(value: unknown): value is S3Credentials {

@@ -127,7 +127,7 @@ async function readPrompts({ host }: Session, path: string, name: string | undef
 }
 
 function targetOf({ out, force }: BatchFlags): BatchTarget {
-  if (out === undefined) throw new UsageError('The output directory is missing. Pass --out <directory>.');
+  if (out === undefined) throw new UsageError('--out is missing. Pass --out <directory>.');
   if (out === '-') throw new UsageError('--out: a batch has several files. Pass a directory, such as "out/".');
   createDirectory(out);
   checkDirectory(out);

@@ -86,8 +86,8 @@ async function checkService(client: GenClient, signal: AbortSignal): Promise<Che
     const { data, response } = await client.models.list({ signal }).withResponse();
     const durationMs = systemClock.now() - startMs;
     const models = data.models.length;
-    if (models === 0) return [result('failed', 'It lists no models. Check the base URL.')];
-    const message = `It responded in ${Math.round(durationMs)} ms and lists ${models} models.`;
+    if (models === 0) return [result('failed', 'The service lists no models. Check the base URL.')];
+    const message = `The service responded in ${Math.round(durationMs)} ms and lists ${models} models.`;
     return [result('ok', message, { models }), clockCheck(response.headers.get('date'), startMs + durationMs / 2)];
   } catch (error) {
     signal.throwIfAborted();
@@ -167,7 +167,7 @@ async function checkWebhook(url: string, { host, signal }: Session): Promise<Che
   if (!signed.ok) {
     return result(
       'failed',
-      `It responded to a signed event with ${httpStatus}. Check that it has the same secret.`,
+      `The receiver responded to a signed event with ${httpStatus}. Check that it has the same secret.`,
       facts,
     );
   }
@@ -179,7 +179,7 @@ async function checkWebhook(url: string, { host, signal }: Session): Promise<Che
   if (accepted.length > 0) {
     return result('failed', `The receiver also accepts ${accepted.join(' and ')}. Verify events.`, facts);
   }
-  const message = `It accepted a signed event in ${facts.durationMs} ms, and rejected a forged and an old one.`;
+  const message = `The receiver accepted a signed event in ${facts.durationMs} ms, and rejected a forged and an old one.`;
   if (url.startsWith('https:')) return result('ok', message, facts);
   return result('warning', `${message} The service needs a public https URL.`, facts);
 }

@@ -81,7 +81,7 @@ function registerCommand(open: OpenSession): Command {
     );
     session.terminal.result({ character }, [
       `${character.character_id}  ${name}`,
-      'It may be under review for a while. Creates that use it wait for the review.',
+      'The character may be under review. Creates that use it wait for the review.',
     ]);
   });
 }
