@@ -26,10 +26,7 @@ const VIDEO_PRO = {
   resolutions: ['480p', '720p', '1080p', '4k'],
 } as const;
 
-/**
- * Capabilities of all documented models, by alias. For what the service doesn't document, such as prices, see
- * `sandbox/world/assumptions.ts`.
- */
+/** Capabilities of all documented models, by alias. */
 export const MODELS = {
   'svc-image-fast': { kind: 'image', aspectRatios: ['1:1', '4:5', '3:4', '9:16', '16:9'], resolutions: ['standard'] },
   'svc-image-pro': {

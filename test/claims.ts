@@ -70,7 +70,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
       'throws unless allowed, and never sets User-Agent',
     ],
     [
-      'so that a fetch of another library can send it',
+      "so that another library's `fetch` can send it",
       'test/transport/custom-fetch.test.ts',
       'is called with a URL and an init that contains the body itself',
     ],
@@ -97,7 +97,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
       'polls once more if its process was suspended (%s)',
     ],
     [
-      'five in a row end the wait',
+      'Five such responses in a row end the wait',
       'test/waiting/last-poll.test.ts',
       'with status %i is a failed poll, and ends a wait after five in a row',
     ],

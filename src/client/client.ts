@@ -48,7 +48,7 @@ export class GenClient {
   readonly characters: Characters;
   /** Video jobs. */
   readonly videos: Videos;
-  /** Transforms, restyles, and extends a source video. */
+  /** Edits of existing videos: transform, restyle, or extend. */
   readonly videoEdits: VideoEdits;
   /** Files that are used as references and sources. */
   readonly uploads: Uploads;

@@ -125,7 +125,7 @@ export interface Videos {
   >(params: CheckedVideoParams<Model, Params>, options?: CreateOptionsOf<Throws>): FinalJobPromise<Throws>;
 }
 
-/** Transforms, restyles, and extends existing videos. */
+/** Edits of existing videos: transform, restyle, or extend. */
 export interface VideoEdits {
   /**
    * Starts an edit. Resolves when the service has accepted it. Throws a PreflightError before the request if

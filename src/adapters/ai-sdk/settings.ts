@@ -28,7 +28,7 @@ export interface GenProviderOptions {
   readonly preflight?: boolean;
   /** Retries for failed jobs, as in `createAndWait`. Not supported with `poll`, `webhook`, or `startVideo`. */
   readonly recover?: CreateOptions['recover'];
-  /** If true, sends a create that awaits moderation again, as in `createAndWait`. @default true */
+  /** If true, resubmits a job whose reference is still under review, as in `createAndWait`. @default true */
   readonly resubmitPending?: boolean;
   /** `after-job` deletes the call's uploads after its job. Not supported with `poll`, `webhook`, or `startVideo`. */
   readonly cleanup?: 'after-job';
