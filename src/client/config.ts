@@ -19,22 +19,24 @@ export function isDevelopment(): boolean {
  * needs them, so that a client can be created before they are set.
  */
 export function readConfig(options: ClientOptions & { readonly [CLOCK]?: Clock } = {}): Config {
-  rejectRuntime(options);
+  checkRuntime(options);
   checkClientOptions(options);
   const { apiKey, baseUrl, webhookSecret, logger, logLevel } = options;
-  const givenUrl = baseUrl === undefined ? undefined : checkBaseUrl(baseUrl);
-  const givenKey = typeof apiKey === 'function' || apiKey === undefined ? undefined : checkApiKey(apiKey);
-  const givenSecrets = webhookSecret === undefined ? undefined : checkSecrets(webhookSecret);
-  const knownBaseUrl = cacheFirst(() => givenUrl ?? fromEnvironment('GEN_BASE_URL', checkBaseUrl));
+  const checkedUrl = baseUrl === undefined ? undefined : checkBaseUrl(baseUrl);
+  const checkedKey = typeof apiKey === 'function' || apiKey === undefined ? undefined : checkApiKey(apiKey);
+  const checkedSecrets = webhookSecret === undefined ? undefined : checkSecrets(webhookSecret);
+  const knownBaseUrl = cacheFirst(() => checkedUrl ?? fromEnvironment('GEN_BASE_URL', checkBaseUrl));
   return Object.freeze({
     baseUrl: cacheFirst(() => knownBaseUrl() ?? missingBaseUrl()),
     knownBaseUrl,
     apiKey:
-      typeof apiKey === 'function' ? apiKey : cacheFirst(() => givenKey ?? fromEnvironment('GEN_API_KEY', checkApiKey)),
+      typeof apiKey === 'function'
+        ? apiKey
+        : cacheFirst(() => checkedKey ?? fromEnvironment('GEN_API_KEY', checkApiKey)),
     rotates: typeof apiKey === 'function',
     account: options.account,
     needsLogin: typeof apiKey === 'function' && options.account === undefined,
-    webhookSecrets: cacheFirst(() => givenSecrets ?? fromEnvironment('GEN_WEBHOOK_SECRET', (value) => [value]) ?? []),
+    webhookSecrets: cacheFirst(() => checkedSecrets ?? fromEnvironment('GEN_WEBHOOK_SECRET', (value) => [value]) ?? []),
     timeoutMs: options.timeoutMs ?? DEFAULT_TIMEOUT_MS,
     maxRetries: options.maxRetries ?? 3,
     maxRetryAfterMs: options.maxRetryAfterMs ?? 120_000,
@@ -67,7 +69,7 @@ function cacheFirst<T>(read: () => T): () => T {
 
 const OLDEST_NODE = [22, 13] as const;
 
-function rejectRuntime(options: ClientOptions | undefined): void {
+function checkRuntime(options: ClientOptions | undefined): void {
   const version = nodeVersion();
   const [major = 0, minor = 0] = (version ?? '').split('.').map(Number);
   const [oldest, oldestMinor] = OLDEST_NODE;
@@ -93,14 +95,14 @@ function missingBaseUrl(): never {
 }
 
 function checkBaseUrl(value: string | URL, name = 'baseUrl'): string {
-  const bad = (why: string) => new GenError(`${name} ${why}, for example https://host/prefix.`);
+  const invalid = (why: string) => new GenError(`${name} ${why}, for example https://host/prefix.`);
   const text = String(value).trim();
   const url = URL.canParse(text) ? new URL(text) : undefined;
-  if (!url || !/^https?:$/.test(url.protocol)) throw bad('must be an absolute http(s) URL');
+  if (!url || !/^https?:$/.test(url.protocol)) throw invalid('must be an absolute http(s) URL');
   if (url.username + url.password + url.search + url.hash)
-    throw bad('must not contain credentials, a query, or a hash');
+    throw invalid('must not contain credentials, a query, or a hash');
   const path = url.pathname.replace(/(?<!\/)\/+$/, '');
-  if (/\/v1$/.test(path)) throw bad('must not end in /v1, which every path already includes');
+  if (/\/v1$/.test(path)) throw invalid('must not end in /v1, which every path already includes');
   return url.origin + path;
 }
 

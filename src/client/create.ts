@@ -18,7 +18,7 @@ import {
   type FinalJob,
   type FinalJobPromise,
 } from './create-options.js';
-import { createRequest, filesInBody, type JobCreator, leaveFiles } from './endpoint.js';
+import { cleanUpFiles, createRequest, filesInBody, type JobCreator } from './endpoint.js';
 import { startJobRun } from './run-job.js';
 
 /** `create` and `createAndWait` of one namespace. Its interface types the params by model. */
@@ -54,9 +54,13 @@ export function sendCreate<Data>(
   options: CreateCallOptions | undefined,
 ): RequestPromise<Data> {
   const files = filesInBody(uploads, request);
-  const failed = (error: unknown, wasSent: boolean) => leaveFiles(files, error, wasSent && mayHaveCreated(error));
+  const failed = (error: unknown, wasSent: boolean) => cleanUpFiles(files, error, wasSent && mayHaveCreated(error));
   return transport.send(
-    { ...request, options: CREATE_CALL_OPTIONS, files: files && { ...files, done: files.keep, failed } },
+    {
+      ...request,
+      options: CREATE_CALL_OPTIONS,
+      files: files && { ...files, onSuccess: files.markUsed, onFailure: failed },
+    },
     options,
   );
 }

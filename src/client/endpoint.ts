@@ -43,8 +43,8 @@ export function decodeJob(body: unknown, context: DecodeContext): Job {
 
 /** Returns a response's character: `data.character`, or `data`. Its `id` replaces a missing `character_id`. */
 export function decodeCharacter(body: unknown, context: DecodeContext): Character {
-  const found = recordIn(body, 'character');
-  const value = isFields(found) && found.id !== undefined ? { character_id: found.id, ...found } : found;
+  const record = recordIn(body, 'character');
+  const value = isFields(record) && record.id !== undefined ? { character_id: record.id, ...record } : record;
   return decodeAs(['character_id'], { value, at: 'data.character' }, context);
 }
 
@@ -63,7 +63,7 @@ export function decodeFields(body: unknown): Fields {
 }
 
 /** A value from a response, and its documented path. */
-export interface Found {
+export interface ResponseValue {
   readonly value: unknown;
   readonly at: string;
 }
@@ -72,8 +72,12 @@ export interface Found {
  * Returns the record if it has these string fields. Other fields aren't validated, because a paid job must not be lost if the service
  * sends a number as a string. Throws a ResponseError for the first missing field.
  */
-export function decodeAs<T>(essentials: readonly string[], { value, at }: Found, context: DecodeContext): T {
-  const missing = isFields(value) ? essentials.find((name) => !isText(value[name])) : '';
+export function decodeAs<T>(
+  requiredFields: readonly string[],
+  { value, at }: ResponseValue,
+  context: DecodeContext,
+): T {
+  const missing = isFields(value) ? requiredFields.find((name) => !isText(value[name])) : '';
   if (missing === undefined) return value as T;
   const { method, url } = context;
   const path = missing === '' ? at : `${at}.${missing}`;
@@ -118,20 +122,20 @@ const RAW_REQUEST = optionsOf({
 
 function isQuery(value: unknown): boolean {
   if (!isFields(value) || ![Object.prototype, null].includes(Object.getPrototypeOf(value))) return false;
-  const isScalar = (one: unknown) => ['string', 'boolean'].includes(typeof one) || Number.isFinite(one);
-  return Object.values(value).every((one) => one === undefined || [one].flat().every(isScalar));
+  const isScalar = (scalar: unknown) => ['string', 'boolean'].includes(typeof scalar) || Number.isFinite(scalar);
+  return Object.values(value).every((item) => item === undefined || [item].flat().every(isScalar));
 }
 
 /** Returns the call for the transport. Its response is unwrapped. */
 export function rawRequest<T>(request: RawRequest): JsonRequest<T> {
-  const { method, path: given, query, body } = request;
+  const { method, path: rawPath, query, body } = request;
   // Validate when the path is built, so that the call rejects instead of throwing.
   const path = () => {
     checkOptions('request', RAW_REQUEST, request);
     if (method === 'GET' && body !== undefined) throw new GenError('A GET has no body. Pass query, or another method.');
-    return given;
+    return rawPath;
   };
-  const route = String(given)
+  const route = String(rawPath)
     .replace(/[?#].*/, '')
     .replace(/^(\/v1\/\w+\/)[^/]+/, '$1*');
   const limit = rowOf(LIMIT_OF_ROUTE, `${method} ${route}`);
@@ -183,9 +187,9 @@ export function filesInBody(uploads: UploadSteps, { name, body }: JsonRequest<un
 }
 
 /** Deletes the uploads of a failed create. If a job may use them, they remain, and the error lists them. */
-export async function leaveFiles(files: BodyFiles | undefined, error: unknown, isNeeded: boolean): Promise<void> {
+export async function cleanUpFiles(files: BodyFiles | undefined, error: unknown, isNeeded: boolean): Promise<void> {
   if (!isNeeded) return files?.remove();
   const ids = files?.ids() ?? [];
   if (GenError.isInstance(error) && ids.length > 0) error.uploadIds = ids;
-  files?.keep();
+  files?.markUsed();
 }

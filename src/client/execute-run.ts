@@ -55,9 +55,9 @@ class RunExecution {
     this.#sinceMs = this.#clock.now();
   }
 
-  async execute(begun: JobRunState): Promise<CompletedJob> {
+  async execute(initialState: JobRunState): Promise<CompletedJob> {
     const { signal, throwOnFailure } = this.#options;
-    for (let state = begun; ; ) {
+    for (let state = initialState; ; ) {
       const { step, tries } = state;
       if (step.type === 'end')
         return outcomeOf({ ...step.job, tries }, throwOnFailure, step.refusal && this.#lastError);

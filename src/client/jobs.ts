@@ -100,11 +100,11 @@ export class Jobs {
   }
 
   async #publishingMs(job: JobRef, { signal, timeoutMs, headers }: RequestOptions): Promise<number> {
-    const given: Partial<Job> = typeof job === 'string' ? {} : job;
+    const jobFields: Partial<Job> = typeof job === 'string' ? {} : job;
     const read = () => this.get(jobIdOf(job), { signal, timeoutMs, headers }).catch(() => undefined);
-    const known = given.completedAt ? given : await read();
+    const completedJob = jobFields.completedAt ? jobFields : await read();
     signal?.throwIfAborted();
-    return known === undefined ? 0 : publishingMs(known, wallOf(this.#transport.clock).now());
+    return completedJob === undefined ? 0 : publishingMs(completedJob, wallOf(this.#transport.clock).now());
   }
 
   #resumed(job: JobRef, response: Response, options: RequestOptions): Promise<Response> {
@@ -149,7 +149,7 @@ function outputPath(job: JobRef): RequestPath {
  */
 async function resumedResponse(response: Response, reading: OutputReading): Promise<Response> {
   const reader = new OutputReader(reading);
-  const { contentType } = await reader.begin(response);
+  const { contentType } = await reader.startWith(response);
   const headers = new Headers(response.headers);
   if (contentType !== undefined) headers.set('content-type', contentType);
   const body = new ReadableStream<Uint8Array<ArrayBuffer>>(

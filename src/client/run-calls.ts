@@ -61,8 +61,8 @@ export async function sendRunCreate(
 ): Promise<CreatedJob> {
   const { idempotency_key: _, ...body } = params;
   const create = { ...body, ...(model !== null && { model }) };
-  const own = { idempotencyKey, [DETACHED]: detached };
-  return client[call].create(create as never, { ...options, ...own } as RequestOptions);
+  const runOptions = { idempotencyKey, [DETACHED]: detached };
+  return client[call].create(create as never, { ...options, ...runOptions } as RequestOptions);
 }
 
 /** Result of a call: the event for its run, and data that isn't stored. */

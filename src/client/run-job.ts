@@ -14,7 +14,7 @@ import { idempotencyKeyOf, shortenKey } from '../transport/idempotency.js';
 import type { JsonRequest } from '../transport/transport.js';
 import { recoverRules } from '../waiting/wait-options.js';
 import { CREATE_AND_WAIT_OPTIONS, CREATE_CALL_OPTIONS, type CreateOptions } from './create-options.js';
-import { filesInBody, type JobCreator, leaveFiles } from './endpoint.js';
+import { cleanUpFiles, filesInBody, type JobCreator } from './endpoint.js';
 import { executeRun } from './execute-run.js';
 
 /** Creates a job and waits for it. The key is available immediately, even if the call is aborted. */
@@ -46,7 +46,7 @@ async function runJob(
   const run: CreateRun = { key, rules, hasOwnKey: (options.idempotencyKey ?? ownKey) !== undefined, creates: [] };
   const state = startRun({ key, shortKey: shortenKey(key), rules });
   const files = filesInBody(creator.uploads, request);
-  const settleFiles = () => (options.cleanup === 'after-job' ? files?.remove() : files?.keep());
+  const settleFiles = () => (options.cleanup === 'after-job' ? files?.remove() : files?.markUsed());
   let mayUseFiles = false;
   const requestFiles = files && {
     ...files,
@@ -65,7 +65,7 @@ async function runJob(
     return job;
   } catch (error) {
     const isOutcome = JobError.isInstance(error);
-    await (isOutcome ? settleFiles() : leaveFiles(files, error, mayUseFiles));
+    await (isOutcome ? settleFiles() : cleanUpFiles(files, error, mayUseFiles));
     // Record delivery on the next tick. If the program crashes first, it gets the outcome again.
     if (isOutcome) void nextTurn().then(() => endRun(run, true));
     else await endRun(run, !WaitTimeoutError.isInstance(error) && !mayHaveCreated(error), options);

@@ -162,8 +162,8 @@ function createdUploadIn(body: unknown): Fields {
 }
 
 /** Converts headers to a plain object, also from pairs or `{ name, value }` items. */
-function plainHeaders(given: unknown = {}): Record<string, string> {
-  const pairs = Array.isArray(given) ? given.map(pairOf) : Object.entries({ ...(given as object) });
+function plainHeaders(headers: unknown = {}): Record<string, string> {
+  const pairs = Array.isArray(headers) ? headers.map(pairOf) : Object.entries({ ...(headers as object) });
   return Object.fromEntries(pairs.map(([name, value]) => [name, String(value)]));
 }
 
@@ -177,6 +177,6 @@ function pairOf(item: unknown): readonly [string, unknown] {
 function completedUpload(body: unknown, uploadId: string): Upload {
   const record = recordIn(body, 'upload');
   const fields: Fields = isFields(record) ? record : {};
-  const named = typeof fields.upload_id === 'string' && fields.upload_id !== '' ? fields.upload_id : uploadId;
-  return { ...fields, upload_id: named };
+  const id = typeof fields.upload_id === 'string' && fields.upload_id !== '' ? fields.upload_id : uploadId;
+  return { ...fields, upload_id: id };
 }

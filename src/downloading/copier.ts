@@ -46,9 +46,9 @@ export async function copyFile<T>(file: JobFile<never>, target: CopyTarget<T>): 
   let reader = file.reader();
   try {
     for (;;) {
-      const found = await target.find();
-      if (found !== undefined) return found;
-      const body = await file.explained(() => openBody(reader, target.needsSize));
+      const existing = await target.find();
+      if (existing !== undefined) return existing;
+      const body = await file.explainErrors(() => openBody(reader, target.needsSize));
       try {
         return await target.put(body);
       } catch (error) {
@@ -56,7 +56,7 @@ export async function copyFile<T>(file: JobFile<never>, target: CopyTarget<T>): 
         if (failure?.reason instanceof RestartRequired) continue;
         reader.cancel();
         file.signal?.throwIfAborted();
-        if (failure) await file.explained(() => Promise.reject(failure.reason));
+        if (failure) await file.explainErrors(() => Promise.reject(failure.reason));
         await target.afterFailure(error, body);
         reader = file.reader();
       }
@@ -67,12 +67,12 @@ export async function copyFile<T>(file: JobFile<never>, target: CopyTarget<T>): 
 }
 
 async function openBody(reader: OutputReader, needsSize: boolean): Promise<OutputBody> {
-  const opened = await reader.fromStart(async (version) => ({
+  const start = await reader.fromStart(async (version) => ({
     version,
     sizeBytes: version.sizeBytes ?? (needsSize ? await countBytes(reader) : undefined),
   }));
-  const wasRead = opened.version.sizeBytes !== opened.sizeBytes;
-  return new OutputBody(reader, wasRead ? await reader.open(opened.sizeBytes) : opened.version);
+  const wasCounted = start.version.sizeBytes !== start.sizeBytes;
+  return new OutputBody(reader, wasCounted ? await reader.open(start.sizeBytes) : start.version);
 }
 
 async function countBytes(reader: OutputReader): Promise<number> {

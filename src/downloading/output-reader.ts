@@ -84,7 +84,7 @@ export class OutputReader {
         const response = await this.#open(undefined);
         if (response === undefined) continue;
         const output = await this.#sized(response);
-        if ((output.part?.start ?? 0) === 0) return await this.#enter(output, output.sizeBytes ?? sizeBytes);
+        if ((output.part?.start ?? 0) === 0) return await this.#connect(output, output.sizeBytes ?? sizeBytes);
         discard(response);
         throw this.#failure('cannot start: the service sent a range that was not requested');
       }
@@ -92,7 +92,7 @@ export class OutputReader {
   }
 
   /** Starts with an existing response, entire or partial. */
-  begin(response: Response): Promise<OutputVersion> {
+  startWith(response: Response): Promise<OutputVersion> {
     this.#listen();
     return this.#orCancel(async () => {
       const output = await this.#sized(response);
@@ -102,7 +102,7 @@ export class OutputReader {
         this.#start = part.start;
         if (part.totalBytes !== part.end + 1) this.#end = part.end;
       }
-      return await this.#enter(output, part ? part.end - part.start + 1 : output.sizeBytes);
+      return await this.#connect(output, part ? part.end - part.start + 1 : output.sizeBytes);
     });
   }
 
@@ -181,7 +181,7 @@ export class OutputReader {
     this.#ahead = [];
   }
 
-  async #enter({ contentType, etag, body }: OutputResponse, sizeBytes: number | undefined): Promise<OutputVersion> {
+  async #connect({ contentType, etag, body }: OutputResponse, sizeBytes: number | undefined): Promise<OutputVersion> {
     this.#connection = body.getReader();
     // Detect the type only from the start of the file, and only if the range has enough bytes.
     const hasHead = this.#start === 0 && (this.#end === undefined || this.#end >= FIRST_BYTES - 1);
@@ -195,13 +195,13 @@ export class OutputReader {
   /** Reads the first bytes. A failure is thrown later, when `#next` returns them. */
   async #readAhead(connection: Connection): Promise<Uint8Array> {
     const chunks: Uint8Array[] = [];
-    for (let have = 0; have < FIRST_BYTES; ) {
+    for (let length = 0; length < FIRST_BYTES; ) {
       const next = connection.read();
       this.#ahead.push(next);
       const chunk = await next.catch(() => undefined);
       if (!chunk?.value) break;
       chunks.push(chunk.value);
-      have += chunk.value.length;
+      length += chunk.value.length;
     }
     return joinBytes(chunks);
   }

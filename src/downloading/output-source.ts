@@ -79,11 +79,11 @@ export class JobFile<Progress = never> {
   }
 
   info(): Promise<OutputInfo> {
-    return this.explained(() => this.#jobs.outputInfo(this.jobId, { signal: this.signal }));
+    return this.explainErrors(() => this.#jobs.outputInfo(this.jobId, { signal: this.signal }));
   }
 
   /** Calls `work`, and explains its error if the link has expired or the job has no file. */
-  async explained<T>(work: () => PromiseLike<T>): Promise<T> {
+  async explainErrors<T>(work: () => PromiseLike<T>): Promise<T> {
     try {
       return await work();
     } catch (cause) {
@@ -99,8 +99,8 @@ export class JobFile<Progress = never> {
     const { providerOutputExpiresAt: expiresAt, status } = {
       ...(await Promise.resolve(this.#jobs.get(jobId, { signal })).catch(() => undefined)),
     };
-    const isPast = Date.parse(expiresAt ?? '') <= clock.now();
-    if (isPast || kind === 'gone' || /expir/i.test(`${cause.code} ${cause.message}`)) {
+    const hasExpired = Date.parse(expiresAt ?? '') <= clock.now();
+    if (hasExpired || kind === 'gone' || /expir/i.test(`${cause.code} ${cause.message}`)) {
       const at = expiresAt ?? undefined;
       const when = at === undefined ? 'has expired' : `expired at ${at}`;
       const message = `The link to the file of job ${jobId} ${when}. The service deletes files. Save each file when its job completes.`;

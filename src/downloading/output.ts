@@ -58,7 +58,7 @@ export function outputHeaders(range: OutputRange | undefined, ifRange?: string):
 function rangeText({ start, end }: Exclude<OutputRange, string>): string | undefined {
   if (start === undefined && end === undefined) return undefined;
   const [first, last] = [start ?? 0, end ?? Number.MAX_SAFE_INTEGER];
-  if (![first, last].every((edge) => Number.isSafeInteger(edge) && edge >= 0) || last < first) {
+  if (![first, last].every((offset) => Number.isSafeInteger(offset) && offset >= 0) || last < first) {
     throw new GenError(`range: start and end must be whole numbers, 0 <= start <= end, not ${start} and ${end}.`);
   }
   return `bytes=${first}-${end ?? ''}`;
@@ -149,11 +149,11 @@ export function parseOutputResponse(jobId: string, response: Response): OutputRe
  * JSON, which is an error with status 200 or a proxy's sign-in page.
  */
 export function outputType(jobId: string, contentType: string | undefined, head: Uint8Array): string | undefined {
-  const found = mediaTypeOf({ head, type: contentType });
-  if (found !== undefined && isDocument(found)) throw notMedia(jobId, `${found} instead of the file`);
+  const detected = mediaTypeOf({ head, type: contentType });
+  if (detected !== undefined && isDocument(detected)) throw notMedia(jobId, `${detected} instead of the file`);
   // Prefer the service's Content-Type if it agrees, because it can include codecs.
-  const isLabel = found === undefined || found === canonicalMediaType(mediaTypeEssence(contentType ?? ''));
-  return isLabel ? contentType : found;
+  const isLabel = detected === undefined || detected === canonicalMediaType(mediaTypeEssence(contentType ?? ''));
+  return isLabel ? contentType : detected;
 }
 
 export function notMedia(jobId: string, what: string): DownloadError {

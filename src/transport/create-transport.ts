@@ -99,14 +99,14 @@ async function loadAccount(
  */
 function requestPromise<T>({ result, idempotencyKey }: StartedCall<T>): RequestPromise<T> {
   const data = atCaller(result.then(dataIn));
-  const instead = <R>(read: (result: LayerResult<T>) => R): Promise<R> => {
+  const replaceData = <R>(read: (result: LayerResult<T>) => R): Promise<R> => {
     data.catch(() => {});
     return atCaller(result.then(read));
   };
   return Object.assign(data, {
     idempotencyKey,
-    withResponse: () => instead(withResponse),
-    asResponse: () => instead(unreadResponse),
+    withResponse: () => replaceData(withResponse),
+    asResponse: () => replaceData(unreadResponse),
   });
 }
 

@@ -32,50 +32,50 @@ const LOOPBACK = /^(.+\.)?localhost$|^127\.|^\[::1\]$/;
 
 /** Finds the account of each key. `warn` goes to the logger. */
 export function createCredentials(config: Config, warn: (message: string) => void): Credentials {
-  let last: Login | undefined;
-  let limited: { readonly account: ClientAccount; readonly limits: RateLimits } | undefined;
-  const use = (key: string): Login => {
-    if (last?.key === key) return last;
-    if (last === undefined) {
+  let lastLogin: Login | undefined;
+  let cachedLimits: { readonly account: ClientAccount; readonly limits: RateLimits } | undefined;
+  const loginWith = (key: string): Login => {
+    if (lastLogin?.key === key) return lastLogin;
+    if (lastLogin === undefined) {
       const { protocol, hostname, origin } = new URL(config.baseUrl());
       if (protocol === 'http:' && !LOOPBACK.test(hostname)) {
         warn(`The API key is sent to ${origin} without encryption. Use an https:// baseUrl.`);
       }
     }
-    last = { key, account: accountFor(config.baseUrl(), key, { name: config.account, clock: config.clock }) };
-    return last;
+    lastLogin = { key, account: accountFor(config.baseUrl(), key, { name: config.account, clock: config.clock }) };
+    return lastLogin;
   };
-  const check = (value: unknown, call: KeyUse) => {
+  const checkedLogin = (value: unknown, call: KeyUse) => {
     if (!config.rotates && value === undefined) throw seenFromCallerOf(missingKeyError(call), login);
-    return use(config.rotates ? checkedKey(value, call) : String(value));
+    return loginWith(config.rotates ? checkedKey(value, call) : String(value));
   };
   const login = (call: KeyUse) => {
-    if (last !== undefined && !config.rotates) return last;
-    let given: ReturnType<Config['apiKey']>;
+    if (lastLogin !== undefined && !config.rotates) return lastLogin;
+    let key: ReturnType<Config['apiKey']>;
     try {
-      given = config.apiKey();
+      key = config.apiKey();
     } catch (error) {
-      throw keyFailure(error, call, last?.key);
+      throw keyFailure(error, call, lastLogin?.key);
     }
-    if (typeof given !== 'object') return check(given, call);
-    return Promise.resolve(given).then(
-      (value) => check(value, call),
+    if (typeof key !== 'object') return checkedLogin(key, call);
+    return Promise.resolve(key).then(
+      (value) => checkedLogin(value, call),
       (error) => {
-        throw keyFailure(error, call, last?.key);
+        throw keyFailure(error, call, lastLogin?.key);
       },
     );
   };
   const accountOf = () => {
-    if (!config.rotates && last === undefined) {
-      const fixed = config.apiKey();
-      if (typeof fixed === 'string') use(fixed);
+    if (!config.rotates && lastLogin === undefined) {
+      const key = config.apiKey();
+      if (typeof key === 'string') loginWith(key);
     }
-    return last?.account;
+    return lastLogin?.account;
   };
   const limitsOf = (account: ClientAccount): RateLimits => {
     const { store, limits } = config;
-    if (limited?.account !== account) limited = { account, limits: account.limitsFor({ store, limits }) };
-    return limited.limits;
+    if (cachedLimits?.account !== account) cachedLimits = { account, limits: account.limitsFor({ store, limits }) };
+    return cachedLimits.limits;
   };
   return {
     login,

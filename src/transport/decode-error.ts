@@ -43,9 +43,9 @@ export function decodeError(rejection: RejectedResponse, call: RejectedCall): AP
   const headers = scrubHeaders(rejection.headers, call.secret);
   const body = parseJson(text) ?? storageError(text);
   const objects = errorObjectsIn(body);
-  const foundCode = findCode(objects);
+  const anyCode = findCode(objects);
   // An unknown word that contains the key is an echo of it, not a code.
-  const code = foundCode && (isDocumented(foundCode) || clean(foundCode) === foundCode) ? foundCode : undefined;
+  const code = anyCode && (isDocumented(anyCode) || clean(anyCode) === anyCode) ? anyCode : undefined;
   const documented = code === undefined ? undefined : rowOf(BY_CODE, code);
   const { status } = rejection;
   const isStorage = call.toService === false;
@@ -53,8 +53,8 @@ export function decodeError(rejection: RejectedResponse, call: RejectedCall): AP
   const byCode = code === undefined || isStorage ? undefined : (documented?.[1] ?? rowOf(JOB_RECOVERY, code));
   const { method, url, idempotencyKey, attempts } = call;
   const isPage = call.expectsJson && isPageBody(text, headers.get('content-type'));
-  const found = findMessage(objects);
-  const explanation = isPage ? pageMessage(rejection, call, found) : found;
+  const serviceMessage = findMessage(objects);
+  const explanation = isPage ? pageMessage(rejection, call, serviceMessage) : serviceMessage;
   const message = clean(explanation ?? plainMessage(rejection, call, body === undefined ? text : '')) ?? '';
   const topUpUrl = clean(first(objects, ['top_up_url'], asText));
   const error = new Class(message, {
@@ -94,20 +94,20 @@ function errorObjectsIn(body: unknown): readonly Fields[] {
   if (typeof root === 'string') return [{ error: root }];
   if (!isFields(root)) return [];
   const { error, data, errors, detail } = root;
-  const listed = Array.isArray(errors) ? errors[0] : errors;
+  const firstEntry = Array.isArray(errors) ? errors[0] : errors;
   const inner = isFields(data) ? data.error : undefined;
   const details = Array.isArray(detail) ? detail[0] : detail;
-  const named = typeof listed === 'string' ? { error: listed } : listed;
-  return [error, isFields(error) ? error.data : undefined, root, inner, data, named, details].filter(isFields);
+  const firstError = typeof firstEntry === 'string' ? { error: firstEntry } : firstEntry;
+  return [error, isFields(error) ? error.data : undefined, root, inner, data, firstError, details].filter(isFields);
 }
 
 /** Returns any documented code, or the first value that looks like a code. */
 function findCode(objects: readonly Fields[]): string | undefined {
   const names = ['code', 'error', 'errorCode', 'error_code', 'type', 'detail', 'message'];
-  const known = first(objects, names, (value) =>
+  const documented = first(objects, names, (value) =>
     typeof value === 'string' && isDocumented(value) ? value : undefined,
   );
-  return known ?? first(objects, names.slice(0, 4), asCode) ?? first(objects, ['detail'], asCode);
+  return documented ?? first(objects, names.slice(0, 4), asCode) ?? first(objects, ['detail'], asCode);
 }
 
 function isDocumented(code: string): boolean {
@@ -144,8 +144,8 @@ function first<T>(
 ): T | undefined {
   for (const object of objects) {
     for (const name of names) {
-      const found = read(object[name]);
-      if (found !== undefined) return found;
+      const result = read(object[name]);
+      if (result !== undefined) return result;
     }
   }
   return undefined;

@@ -40,7 +40,7 @@ function supportsNoStore(): boolean {
   }
 }
 
-interface SentRequest {
+interface OutgoingRequest {
   /** Headers that select the response, such as a range. Only these are sent to another origin. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: BodyInit | undefined;
@@ -57,10 +57,10 @@ const SEND_JSON = { ...ACCEPT_JSON, 'content-type': 'application/json' };
  */
 export async function send(attempt: Attempt): Promise<Response> {
   const { call } = attempt;
-  const sent = await requestOf(attempt);
-  if (call.kind.type !== 'transfer' || !call.core.http.buffersBodies) return followRedirects(attempt, sent);
+  const request = await requestOf(attempt);
+  if (call.kind.type !== 'transfer' || !call.core.http.buffersBodies) return followRedirects(attempt, request);
   try {
-    return await followRedirects(attempt, { ...sent, redirect: 'error' });
+    return await followRedirects(attempt, { ...request, redirect: 'error' });
   } catch (error) {
     if (!isRedirectFailure(error) || attempt.deadline.signal.aborted) throw error;
     throw redirectError(call, 0, 'files are sent only to their original URL');
@@ -68,7 +68,7 @@ export async function send(attempt: Attempt): Promise<Response> {
 }
 
 /** Returns the request of the attempt. A file is opened for each attempt. */
-function requestOf(attempt: Attempt): SentRequest | Promise<SentRequest> {
+function requestOf(attempt: Attempt): OutgoingRequest | Promise<OutgoingRequest> {
   const { kind, json } = attempt.call;
   if (kind.type === 'transfer') return transferFile(attempt, kind.request);
   if (kind.type === 'stream') return { headers: kind.request.headers?.() ?? {} };
@@ -79,29 +79,30 @@ function requestOf(attempt: Attempt): SentRequest | Promise<SentRequest> {
 function sendOnce(
   attempt: Attempt,
   /** URL of a redirect. Undefined for the call's own URL. */
-  redirected: string | undefined,
-  { headers, body, redirect = 'manual' }: SentRequest,
+  redirectUrl: string | undefined,
+  { headers, body, redirect = 'manual' }: OutgoingRequest,
 ): Promise<Response> {
   const { call, deadline } = attempt;
   const { http } = call.core;
-  const custom = call.core.config.fetch;
+  const customFetch = call.core.config.fetch;
   const init: RequestInit & { duplex?: 'half' } = {
     signal: deadline.signal,
     redirect,
     ...(call.method === 'GET' && http.cache),
     ...(body instanceof ReadableStream
-      ? { body: custom && http.buffersBodies ? nodeStream(body) : body, duplex: 'half' }
+      ? { body: customFetch && http.buffersBodies ? nodeStream(body) : body, duplex: 'half' }
       : body !== undefined && { body }),
   };
   // Look up fetch for each request, in case it is patched later. Another library's fetch can't read the runtime's Request, so
   // call it as `fetch(url, init)`. Only `init` contains the body, because ky would copy it.
   const fetch = async (request: unknown) => {
     const { url: address, method, headers: sent } = request as Request;
-    const send = custom ?? globalThis.fetch;
+    const send = customFetch ?? globalThis.fetch;
     return webResponse(await send(address, { ...init, method, headers: sent }));
   };
   const options = { ...KY_OPTIONS, method: call.method, headers, fetch };
-  const sent = redirected === undefined ? ky(call.target, { ...options, ...addressOf(call) }) : ky(redirected, options);
+  const sent =
+    redirectUrl === undefined ? ky(call.target, { ...options, ...addressOf(call) }) : ky(redirectUrl, options);
   return sent.catch(networkFailure);
 }
 
@@ -121,18 +122,18 @@ function nodeStream(stream: ReadableStream): BodyInit {
 
 /** Converts the response of any fetch to the runtime's. The body of node-fetch's is a Node.js stream. */
 function webResponse(response: Response): Response {
-  const given: unknown = response;
-  const isResponse = isObject(given) && 'status' in given && 'headers' in given;
-  if (!isResponse) throw new BadFetch(`fetch must resolve with a Response, not ${formatValue(given)}.`);
+  const value: unknown = response;
+  const isResponse = isObject(value) && 'status' in value && 'headers' in value;
+  if (!isResponse) throw new InvalidFetchResult(`fetch must resolve with a Response, not ${formatValue(value)}.`);
   const { body, status, statusText, headers } = response;
   if (body === null || body === undefined || 'getReader' in body) return response;
   return new Response(hasNoBody(status) ? null : streamOf(body), { status, statusText, headers: [...headers] });
 }
 
 /** The custom fetch returned something other than a Response. */
-class BadFetch extends GenError {}
+class InvalidFetchResult extends GenError {}
 
-async function followRedirects(attempt: Attempt, first: SentRequest): Promise<Response> {
+async function followRedirects(attempt: Attempt, first: OutgoingRequest): Promise<Response> {
   const { call, secret } = attempt;
   let url: string | undefined;
   // Only the service gets the client's headers, the call's headers, and the API key.
@@ -140,7 +141,7 @@ async function followRedirects(attempt: Attempt, first: SentRequest): Promise<Re
   const headers: Record<string, string> = { ...serviceHeaders, ...first.headers };
   if (secret !== undefined) headers.authorization = `Bearer ${secret}`;
   if (call.idempotencyKey !== undefined) headers['idempotency-key'] = call.idempotencyKey;
-  let sent: SentRequest = { ...first, headers };
+  let sent: OutgoingRequest = { ...first, headers };
   for (let redirects = 0; ; redirects++) {
     const response = await sendOnce(attempt, url, sent);
     if (!isRedirection(response)) return response;
@@ -160,7 +161,7 @@ async function followRedirects(attempt: Attempt, first: SentRequest): Promise<Re
  * Returns the request of a file, whose timeout restarts as bytes are sent. After the last byte, the timeout allows for bytes that
  * are still buffered. A body in one piece reports no progress, so its timeout depends on its size.
  */
-async function transferFile({ call, deadline }: Attempt, request: TransferRequest): Promise<SentRequest> {
+async function transferFile({ call, deadline }: Attempt, request: TransferRequest): Promise<OutgoingRequest> {
   const { 'content-length': length, ...headers } = request.headers;
   const buffered = Math.min(Number(length ?? SOCKET_BUFFER_BYTES), SOCKET_BUFFER_BYTES);
   const restart = (bytes: number) => deadline.restart(call.timeoutMs + bytes / MIN_BYTES_PER_MS);
@@ -185,7 +186,7 @@ class NetworkFailure extends Error {}
 
 /** Marks a rejection as a network failure, because fetch's TypeError isn't a bug in the program. */
 export function networkFailure(thrown: unknown): never {
-  if (thrown instanceof BadFetch) throw thrown;
+  if (thrown instanceof InvalidFetchResult) throw thrown;
   // Unwrap ky's error, which adds nothing to its cause.
   const isWrapper = thrown instanceof Error && thrown.name === 'NetworkError' && thrown.cause !== undefined;
   throw new NetworkFailure('', { cause: isWrapper ? thrown.cause : thrown });
@@ -228,8 +229,8 @@ function redirectTarget({ status, type, headers }: Response, call: Call<unknown>
     throw redirectError(call, status, 'its location contains a user name or a password');
   const unencrypted = from.protocol === 'https:' && to.protocol === 'http:';
   // Only a file may come from another origin, without the API key.
-  const stays = from.origin === to.origin || call.kind.type === 'stream';
-  if (!stays || unencrypted || !/^https?:$/.test(to.protocol) || !/^(GET|HEAD)$/.test(call.method)) {
+  const isAllowedOrigin = from.origin === to.origin || call.kind.type === 'stream';
+  if (!isAllowedOrigin || unencrypted || !/^https?:$/.test(to.protocol) || !/^(GET|HEAD)$/.test(call.method)) {
     throw redirectError(call, status, `it leads to ${to.origin}${unencrypted ? ' without encryption' : ''}`);
   }
   return to.href;

@@ -14,12 +14,12 @@ const HEADER_VALUE = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/;
  * an invalid key, because a repeated call without the key would create and charge a second job.
  */
 export function idempotencyKeyOf(option: unknown, body: unknown, random: Random = systemRandom): string {
-  const own = isObject(body) && 'idempotency_key' in body ? body.idempotency_key : undefined;
-  const given = option === undefined ? own : option;
-  if (given === undefined) return random.uuid();
-  if (typeof given === 'string' && given.length <= MAX_KEY_LENGTH && HEADER_VALUE.test(given)) return given;
+  const bodyKey = isObject(body) && 'idempotency_key' in body ? body.idempotency_key : undefined;
+  const key = option === undefined ? bodyKey : option;
+  if (key === undefined) return random.uuid();
+  if (typeof key === 'string' && key.length <= MAX_KEY_LENGTH && HEADER_VALUE.test(key)) return key;
   throw new GenError(
-    `${option === undefined ? 'idempotency_key' : 'idempotencyKey'} must be a string of 1 to ${MAX_KEY_LENGTH} printable ASCII characters, not ${formatValue(given)}. Create one from your own IDs with idempotencyKeyFrom().`,
+    `${option === undefined ? 'idempotency_key' : 'idempotencyKey'} must be a string of 1 to ${MAX_KEY_LENGTH} printable ASCII characters, not ${formatValue(key)}. Create one from your own IDs with idempotencyKeyFrom().`,
   );
 }
 
@@ -69,10 +69,10 @@ export const PAGE_INPUT: unique symbol = Symbol.for('gen-client.asked');
 export function digestOf(name: string, params: object): string | undefined {
   const sorted = (_name: string, value: unknown) => {
     if (!isFields(value)) return value;
-    const counted = Object.entries(value).filter(
+    const stable = Object.entries(value).filter(
       ([field]) => !/upload_id|^(idempotency_key|webhook_url|callback_url)$/.test(field),
     );
-    return Object.fromEntries(counted.sort(([a], [b]) => (a < b ? -1 : 1)));
+    return Object.fromEntries(stable.sort(([a], [b]) => (a < b ? -1 : 1)));
   };
   try {
     return digestOfKey(name + JSON.stringify(params, sorted));

@@ -16,7 +16,7 @@ interface LoggedJob {
   fields: Omit<JobEvent, 'phase' | 'jobId' | 'status' | 'waitedMs'>;
   status: string;
   /** True once the job is known to be final. */
-  isEnded?: true;
+  hasEnded?: true;
   expiresMs?: number | undefined;
   acceptedMs?: number | undefined;
   /** If true, a poll or a create has returned it, not only a webhook. */
@@ -95,51 +95,58 @@ export class JobLog {
   }
 
   trackCreate(create: Promise<unknown>): void {
-    const done = () => this.#creates.delete(create);
+    const remove = () => this.#creates.delete(create);
     this.#creates.add(create);
-    create.then(done, done);
+    create.then(remove, remove);
   }
 
   /** Handles a job from a create or a poll. Returns its end if it must be recorded. */
   reportJob({ job, ...cost }: JobSnapshot, to: JobListeners, origin?: JobOrigin): EndedJob | undefined {
     // Most polls return a running job, which is nothing new.
     if (!origin && !isFinal(job)) return undefined;
-    const logged = this.#open(job.id);
+    const logged = this.#logged(job.id);
     const quotedTokens = tokensIn(cost.quotedTokens) ?? tokensIn(job.quotedTokenCost);
     const balanceTokens = tokensIn(cost.balanceTokens);
     const call = origin?.call ?? callOf(job);
     logged.fields = {
       ...logged.fields,
-      ...known({ call: logged.fields.call ?? call, model: textIn(job.modelId), createdAt: textIn(job.createdAt) }),
-      ...known({ quotedTokens, balanceTokens, idempotencyKey: origin?.idempotencyKey, label: origin?.label }),
-      ...known({ errorCode: isFinal(job) ? textIn(job.errorCode) : undefined }),
-      ...known({ endedAt: isFinal(job) ? textIn(job.completedAt) : undefined, chargedTokens: chargedTokensOf(job) }),
+      ...omitUndefined({
+        call: logged.fields.call ?? call,
+        model: textIn(job.modelId),
+        createdAt: textIn(job.createdAt),
+      }),
+      ...omitUndefined({ quotedTokens, balanceTokens, idempotencyKey: origin?.idempotencyKey, label: origin?.label }),
+      ...omitUndefined({ errorCode: isFinal(job) ? textIn(job.errorCode) : undefined }),
+      ...omitUndefined({
+        endedAt: isFinal(job) ? textIn(job.completedAt) : undefined,
+        chargedTokens: chargedTokensOf(job),
+      }),
     };
-    if (isFinal(job) || !logged.isEnded) logged.status = job.status;
+    if (isFinal(job) || !logged.hasEnded) logged.status = job.status;
     logged.isPolled = true;
-    if (origin) this.#accepted(job, logged, { to, origin });
+    if (origin) this.#reportAccepted(job, logged, { to, origin });
     // The end may have been reported before the create's response arrived.
-    return isFinal(job) || logged.isEnded ? this.#ended(job, logged, to) : undefined;
+    return isFinal(job) || logged.hasEnded ? this.#endOf(job, logged, to) : undefined;
   }
 
   /** Handles a webhook about the end of a job, which contains only its status. */
   announce({ id, status }: Job, to: JobListeners): EndedJob | undefined {
     const job = { id, status };
     if (!isFinal(job)) return undefined;
-    const logged = this.#open(id);
-    logged.fields = { ...logged.fields, ...known({ chargedTokens: chargedTokensOf(job) }) };
+    const logged = this.#logged(id);
+    logged.fields = { ...logged.fields, ...omitUndefined({ chargedTokens: chargedTokensOf(job) }) };
     logged.status = status;
-    return this.#ended(job, logged, to);
+    return this.#endOf(job, logged, to);
   }
 
-  stored(jobId: string, to: JobListeners): void {
-    const logged = this.#open(jobId);
+  reportStored(jobId: string, to: JobListeners): void {
+    const logged = this.#logged(jobId);
     // Only a completed job has a file.
     logged.status = 'completed';
     this.#report('stored', jobId, { logged, to });
   }
 
-  #accepted(job: Job, logged: LoggedJob, at: { readonly to: JobListeners; readonly origin: JobOrigin }): void {
+  #reportAccepted(job: Job, logged: LoggedJob, at: { readonly to: JobListeners; readonly origin: JobOrigin }): void {
     const { records, trace } = at.origin;
     logged.records = [...new Set([...logged.records, ...records])];
     logged.acceptedMs ??= at.to.now();
@@ -151,13 +158,13 @@ export class JobLog {
       logged.channel = at.to.channel;
     }
     const { chargedTokens: _, endedAt: __, errorCode: ___, ...fields } = logged.fields;
-    const atFirst = isFinal(job) ? logged : { ...logged, fields, status: job.status };
-    this.#report('accepted', job.id, { logged: atFirst, to: at.to });
+    const initial = isFinal(job) ? logged : { ...logged, fields, status: job.status };
+    this.#report('accepted', job.id, { logged: initial, to: at.to });
     logged.reported |= PHASES.accepted;
   }
 
-  #ended(job: Job, logged: LoggedJob, to: JobListeners): EndedJob | undefined {
-    logged.isEnded = true;
+  #endOf(job: Job, logged: LoggedJob, to: JobListeners): EndedJob | undefined {
+    logged.hasEnded = true;
     logged.expiresMs = Date.parse(textIn(job.providerOutputExpiresAt) ?? '') || logged.expiresMs;
     const { status, fields, isPolled, acceptedMs, expiresMs } = logged;
     const { chargedTokens } = fields;
@@ -183,12 +190,12 @@ export class JobLog {
     if (!isNew && !trace) return;
     logged.reported |= PHASES[phase];
     const waitedMs = phase === 'accepted' || acceptedMs === undefined ? undefined : to.now() - acceptedMs;
-    const event: JobEvent = { phase, jobId, ...fields, status, ...known({ waitedMs }) };
+    const event: JobEvent = { phase, jobId, ...fields, status, ...omitUndefined({ waitedMs }) };
     if (trace) trace.event = event;
     if (isNew) to.report(event);
   }
 
-  #open(jobId: string): LoggedJob {
+  #logged(jobId: string): LoggedJob {
     const { jobs } = this.#memory;
     const key = this.#key(jobId);
     const logged = jobs.get(key) ?? { fields: {}, status: 'completed', isPolled: false, reported: 0, records: [] };
@@ -225,6 +232,6 @@ function textIn(value: unknown): string | undefined {
   return typeof value === 'string' ? value : undefined;
 }
 
-function known<T extends object>(fields: T): Partial<T> {
+function omitUndefined<T extends object>(fields: T): Partial<T> {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Partial<T>;
 }

@@ -15,8 +15,8 @@ interface Carrier {
 export function ledgerIn(core: LedgerCore): Core['ledger'] {
   const { store, budget } = core.config;
   let ledger: ClientLedger | undefined;
-  return (ofCall) => {
-    const carrier: (Budget & Carrier) | (object & Carrier) | undefined = store ?? budget ?? ofCall;
+  return (callBudget) => {
+    const carrier: (Budget & Carrier) | (object & Carrier) | undefined = store ?? budget ?? callBudget;
     ledger ??= carrier?.[LEDGER]?.(core);
     return carrier && ledger;
   };

@@ -49,25 +49,25 @@ export interface StartedCall<T> {
 export function startCall<T>(core: Core, kind: CallRequest<T>, options?: RequestOptions): StartedCall<T> {
   try {
     const call = createCall(core, kind, options);
-    return { idempotencyKey: call.idempotencyKey, result: passAll(call) };
+    return { idempotencyKey: call.idempotencyKey, result: runLayers(call) };
   } catch (error) {
     return { result: Promise.reject(error) };
   }
 }
 
-async function passAll<T>(call: Call<T>): Promise<LayerResult<T>> {
+async function runLayers<T>(call: Call<T>): Promise<LayerResult<T>> {
   try {
-    return await pass(call, layersOf(call), 0);
+    return await runFrom(call, layersOf(call), 0);
   } catch (error) {
     throw withKey(error, call.idempotencyKey);
   }
 }
 
 /** Passes the call to the first layer at or below `depth`, which passes it on to the next. */
-function pass<T>(call: Call<T>, layers: readonly Optional[], depth: number): Promise<LayerResult<T>> {
-  for (let at = depth; at < layers.length; at++) {
-    const layer = layers[at];
-    if (layer) return layer(call, (passed) => pass(passed, layers, at + 1));
+function runFrom<T>(call: Call<T>, layers: readonly Optional[], depth: number): Promise<LayerResult<T>> {
+  for (let index = depth; index < layers.length; index++) {
+    const layer = layers[index];
+    if (layer) return layer(call, (changed) => runFrom(changed, layers, index + 1));
   }
   return attempt(call);
 }

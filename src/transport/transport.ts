@@ -70,9 +70,9 @@ interface RequestBase {
 }
 
 export interface RequestFiles extends Pick<BodyFiles, 'copy' | 'upload' | 'outline' | 'forget'> {
-  done?(): void;
+  onSuccess?(): void;
   /** Awaited before the call rejects with `error`. If `wasSent` is true, a request may have reached the service. */
-  failed?(error: unknown, wasSent: boolean): Promise<void>;
+  onFailure?(error: unknown, wasSent: boolean): Promise<void>;
 }
 
 export interface JobSnapshot {
@@ -132,8 +132,8 @@ export interface TransferRequest {
   readonly name: string;
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
-  /** Called once per attempt. Must call `moved` as bytes are sent, which restarts the attempt's timeout. */
-  readonly body: (moved: () => void) => BodyInit | Promise<BodyInit>;
+  /** Called once per attempt. Must call `onActivity` as bytes are sent, which restarts the attempt's timeout. */
+  readonly body: (onActivity: () => void) => BodyInit | Promise<BodyInit>;
   /** If true, `body` can be called again and returns the entire content. */
   readonly repeatable: boolean;
   readonly limit?: RateLimitName | undefined;

@@ -31,14 +31,14 @@ export interface BodyFiles {
   outline(body: unknown): string;
   ids(): readonly string[];
   /** Marks the uploads as used, because a job may exist. */
-  keep(): void;
+  markUsed(): void;
   /** Deletes the uploads that no other call uses. Ignores failures, because leftover uploads are private and free. */
   remove(): Promise<void>;
   /** Called when the service no longer has an upload. Returns false if all are new, because a retry would fail again. */
   forget(): boolean;
 }
 
-export interface PlacedFile {
+export interface BodyFile {
   readonly source: unknown;
   /** Position for messages, such as `reference_image_upload_ids[1]`. */
   readonly at: string;
@@ -56,43 +56,43 @@ interface ReadyFile {
 
 /** Returns the files in a body, or undefined if it has none. `purpose: 'character'` also validates the width of images. */
 export function filesIn(steps: UploadSteps, body: unknown, purpose?: 'character'): BodyFiles | undefined {
-  const placed = placedFiles(body);
-  if (placed.length === 0) return undefined;
+  const files = listFiles(body);
+  if (files.length === 0) return undefined;
   const uses = new Map<unknown, UploadUse>();
   let uploading: Promise<void> | undefined;
-  let last: BodyFileOptions = {};
+  let lastOptions: BodyFileOptions = {};
   /** Ends all uses. Returns the uploads to delete. */
   const end = (as: 'used' | 'unused') => {
-    const left = [...uses.values()].filter((use) => use.end(as));
+    const unneeded = [...uses.values()].filter((use) => use.end(as));
     uses.clear();
     uploading = undefined;
-    return left;
+    return unneeded;
   };
   const remove = async () => {
-    const { timeoutMs, headers } = last;
+    const { timeoutMs, headers } = lastOptions;
     const deletions = end('unused').map(({ id }) => steps.delete(id, { timeoutMs, headers, maxRetries: 1 }));
     // Deletions must not delay an abort.
-    await settledOrAborted(Promise.allSettled(deletions), last.signal);
+    await settledOrAborted(Promise.allSettled(deletions), lastOptions.signal);
   };
   const uploadAll = async (options: BodyFileOptions) => {
-    last = options;
+    lastOptions = options;
     const memory = await steps.memory(options.signal);
-    const ready = await describeAll(steps, placed, { ...options, purpose }, memory);
-    const failed = await sendAll(steps, { ready, options, uses, memory });
-    if (failed === undefined) return;
+    const ready = await describeAll(steps, files, { ...options, purpose }, memory);
+    const failure = await sendAll(steps, { ready, options, uses, memory });
+    if (failure === undefined) return;
     await remove();
-    throw failed.reason;
+    throw failure.reason;
   };
   return {
-    copy: (sent) => replaceFiles(sent, new Map()),
-    outline: (sent) => JSON.stringify(replaceFiles(sent, new Map(placed.map(({ source }) => [source, ''])))),
-    async upload(sent, options) {
+    copy: (body) => replaceFiles(body, new Map()),
+    outline: (body) => JSON.stringify(replaceFiles(body, new Map(files.map(({ source }) => [source, ''])))),
+    async upload(body, options) {
       uploading ??= uploadAll(options);
       await uploading;
-      return replaceFiles(sent, new Map([...uses].map(([source, { id }]) => [source, id])));
+      return replaceFiles(body, new Map([...uses].map(([source, { id }]) => [source, id])));
     },
     ids: () => [...uses.values()].map(({ id }) => id),
-    keep: () => void end('used'),
+    markUsed: () => void end('used'),
     remove,
     forget() {
       const old = [...uses.values()].filter((use) => use.isOld);
@@ -104,17 +104,17 @@ export function filesIn(steps: UploadSteps, body: unknown, purpose?: 'character'
 }
 
 /** Returns the files in a body, in order. A file in two fields is listed twice. */
-export function placedFiles(body: unknown): PlacedFile[] {
-  const placed: PlacedFile[] = [];
+export function listFiles(body: unknown): BodyFile[] {
+  const files: BodyFile[] = [];
   for (const [field, value] of Object.entries(isFields(body) ? body : {})) {
     const isPlain = typeof value !== 'object' && typeof value !== 'function';
     if (isPlain || !isUploadField(field)) continue;
     const items: readonly unknown[] = Array.isArray(value) ? value : [value];
     for (const [index, source] of items.entries()) {
-      if (isFile(source)) placed.push({ source, field, at: Array.isArray(value) ? `${field}[${index}]` : field });
+      if (isFile(source)) files.push({ source, field, at: Array.isArray(value) ? `${field}[${index}]` : field });
     }
   }
-  return placed;
+  return files;
 }
 
 /** Returns true for any object or function. `prepareFile` validates it later, with a better error. */
@@ -123,8 +123,8 @@ function isFile(value: unknown): boolean {
 }
 
 /** Returns `body` with each file replaced by its entry in `by`. */
-export function replaceFiles(body: unknown, by: ReadonlyMap<unknown, unknown>): Record<string, unknown> {
-  const idOf = (value: unknown) => by.get(value) ?? value;
+export function replaceFiles(body: unknown, replacements: ReadonlyMap<unknown, unknown>): Record<string, unknown> {
+  const idOf = (value: unknown) => replacements.get(value) ?? value;
   return Object.fromEntries(
     Object.entries(isFields(body) ? body : {}).map(([field, value]) => [
       field,
@@ -135,33 +135,36 @@ export function replaceFiles(body: unknown, by: ReadonlyMap<unknown, unknown>): 
 
 /** Validates the files in a body as an upload would. Sends nothing. */
 export async function checkFiles(body: unknown, purpose?: 'character'): Promise<void> {
-  for (const { file } of await describeAll(DEFAULT_LIMIT, placedFiles(body), { purpose })) file?.discard();
+  for (const { file } of await describeAll(DEFAULT_LIMIT, listFiles(body), { purpose })) file?.discard();
 }
 
 /** Validates all files before any bytes are sent. Throws for the first invalid one. */
 async function describeAll(
   steps: Pick<UploadSteps, 'timeoutMs'>,
-  placed: readonly PlacedFile[],
+  files: readonly BodyFile[],
   options: BodyFileOptions & Pick<FileOptions, 'purpose'>,
   memory?: UploadMemory,
 ): Promise<ReadyFile[]> {
   const { signal, timeoutMs, preflight, purpose, onUploadProgress } = options;
   signal?.throwIfAborted();
-  const sent = new Map<unknown, number>();
+  const sentBySource = new Map<unknown, number>();
   let totalBytes = 0;
   const onProgress = (source: unknown) =>
     onUploadProgress &&
     (({ sentBytes }: UploadProgress) => {
-      sent.set(source, sentBytes);
-      return onUploadProgress({ sentBytes: [...sent.values()].reduce((sum, bytes) => sum + bytes, 0), totalBytes });
+      sentBySource.set(source, sentBytes);
+      return onUploadProgress({
+        sentBytes: [...sentBySource.values()].reduce((sum, bytes) => sum + bytes, 0),
+        totalBytes,
+      });
     });
-  const unique = placed.filter(({ source }, index) => placed.findIndex((other) => other.source === source) === index);
-  const describe = async ({ source, at, field }: PlacedFile): Promise<ReadyFile> => {
+  const unique = files.filter(({ source }, index) => files.findIndex((other) => other.source === source) === index);
+  const describe = async ({ source, at, field }: BodyFile): Promise<ReadyFile> => {
     const problem = problemOfSource(source);
     if (problem !== undefined) throw new PreflightError(`${at}: ${problem}`, { code: INVALID_PARAMS, param: field });
     const digest = memory && (await digestOfSource(source).catch(() => undefined));
-    const known = digest === undefined ? undefined : await memory?.find(source, { digest, signal });
-    if (known) return { source, at, digest, params: known.params, file: undefined };
+    const knownUpload = digest === undefined ? undefined : await memory?.find(source, { digest, signal });
+    if (knownUpload) return { source, at, digest, params: knownUpload.params, file: undefined };
     const fileOptions = { signal, timeoutMs, preflight, purpose, onProgress: onProgress(source) };
     const file = await prepareFile(steps, source, fileOptions).catch(atField(at, field));
     return { source, at, digest, params: file.params, file };
@@ -170,7 +173,7 @@ async function describeAll(
   const ready = described.flatMap((it) => (it.status === 'fulfilled' ? it.value : []));
   try {
     for (const it of described) if (it.status === 'rejected') throw it.reason;
-    if (preflight !== false) for (const { source, at, field } of placed) checkKind(ready, { source, at, field });
+    if (preflight !== false) for (const { source, at, field } of files) checkKind(ready, { source, at, field });
   } catch (reason) {
     for (const { file } of ready) file?.discard();
     throw reason;
@@ -193,29 +196,30 @@ async function sendAll(
 ): Promise<{ readonly reason: unknown } | undefined> {
   const { signal, timeoutMs, maxRetries, headers, preflight } = options;
   const controller = new AbortController();
-  const forget = onAbort(signal, () => controller.abort(signal?.reason));
+  const removeListener = onAbort(signal, () => controller.abort(signal?.reason));
   const call = { signal: controller.signal, timeoutMs, maxRetries, headers };
-  let failed: { readonly reason: unknown } | undefined;
+  let failure: { readonly reason: unknown } | undefined;
   await Promise.all(
     ready.map(async ({ source, at, digest, params, file }) => {
       const upload = async (): Promise<KnownUpload> => {
         // A known upload may have been deleted since `describeAll`.
-        const sent = file ?? (await prepareFile(steps, source, { preflight, timeoutMs, signal: controller.signal }));
-        const { upload_id: id } = await uploadFile(steps, sent, call);
+        const describedFile =
+          file ?? (await prepareFile(steps, source, { preflight, timeoutMs, signal: controller.signal }));
+        const { upload_id: id } = await uploadFile(steps, describedFile, call);
         return { id, params };
       };
       try {
         uses.set(source, await memory.use(source, { digest, signal: controller.signal }, upload));
       } catch (reason) {
-        failed ??= { reason: signal?.aborted ? signal.reason : withField(reason, at) };
-        controller.abort(failed.reason);
+        failure ??= { reason: signal?.aborted ? signal.reason : withField(reason, at) };
+        controller.abort(failure.reason);
       } finally {
         file?.discard();
       }
     }),
   );
-  forget();
-  return failed;
+  removeListener();
+  return failure;
 }
 
 const KINDS: readonly (readonly [RegExp, UploadType, string])[] = [
@@ -225,7 +229,7 @@ const KINDS: readonly (readonly [RegExp, UploadType, string])[] = [
 ];
 
 /** Throws if the type of a file doesn't match the name of its field. */
-function checkKind(ready: readonly ReadyFile[], { source, at, field }: PlacedFile): void {
+function checkKind(ready: readonly ReadyFile[], { source, at, field }: BodyFile): void {
   const params = ready.find((it) => it.source === source)?.params;
   const [, type, what] = KINDS.find(([name]) => name.test(field)) ?? [];
   if (params === undefined || type === undefined || params.upload_type === type) return;
@@ -241,10 +245,10 @@ function atField(at: string, field: string): (reason: unknown) => never {
   return (reason) => {
     if (!PreflightError.isInstance(reason)) throw withField(reason, at);
     const { code, param = '', message } = reason;
-    const way = UPLOAD_ONLY_OPTIONS.includes(param)
+    const fix = UPLOAD_ONLY_OPTIONS.includes(param)
       ? ` Upload it with uploads.upload(file, { ${param} }), and pass its upload_id here.`
       : '';
-    throw new PreflightError(`${at}: ${message}${way}`, { code, param: field });
+    throw new PreflightError(`${at}: ${message}${fix}`, { code, param: field });
   };
 }
 

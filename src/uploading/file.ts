@@ -16,8 +16,8 @@ export interface UploadFile {
   readonly kind: string;
   readonly sizeBytes: number;
   readonly repeatable: boolean;
-  /** Returns a request body that calls `moved` for each chunk. Call it only once unless the source is `repeatable`. */
-  body(moved: () => void): Promise<BodyInit>;
+  /** Returns a request body that calls `onActivity` for each chunk. Call it only once unless the source is `repeatable`. */
+  body(onActivity: () => void): Promise<BodyInit>;
   /** Returns the source's error, if it failed. */
   failure(): { readonly reason: unknown } | undefined;
   /** Reports the final progress. Called when the bytes have arrived. */
@@ -37,8 +37,8 @@ export interface DescribedFile extends UploadFile {
 const MAX_BYTES: Readonly<Record<string, number>> = UPLOAD_BYTES;
 
 /** Opens a source for step 2 only. Step 1 has already described the file, so only the size matters. */
-export function openFile(given: unknown, options: Pick<FileOptions, 'sizeBytes' | 'onProgress'>): UploadFile {
-  const { source, sizeBytes } = openSource(given, options);
+export function openFile(value: unknown, options: Pick<FileOptions, 'sizeBytes' | 'onProgress'>): UploadFile {
+  const { source, sizeBytes } = openSource(value, options);
   return toFile(source, sizeBytes, reporter(options));
 }
 
@@ -53,11 +53,11 @@ export const DEFAULT_LIMIT: ReadLimit = { timeoutMs: DEFAULT_TIMEOUT_MS };
 
 /** Determines the params of step 1. Throws if the file exceeds a documented limit. Sends no request. */
 export async function describeFile(
-  given: unknown,
+  value: unknown,
   options: FileOptions,
   limit = DEFAULT_LIMIT,
 ): Promise<DescribedFile> {
-  const { source, sizeBytes } = openSource(given, options);
+  const { source, sizeBytes } = openSource(value, options);
   const { mimeType: option, purpose } = options;
   const name = options.filename ?? source.name;
   const firstBytes = purpose === 'character' ? IMAGE_HEADER_BYTES : mediaTypeOf({ option }) ? 0 : FIRST_BYTES;
@@ -102,40 +102,40 @@ function reporter({ onProgress }: Pick<FileOptions, 'onProgress'>): ReportProgre
 
 function toFile(source: Source, sizeBytes: number, report: ReportProgress): UploadFile {
   const { kind, repeatable } = source;
-  let started: AsyncIterator<Uint8Array> | undefined;
+  let openedContent: AsyncIterator<Uint8Array> | undefined;
   let current: ReturnType<typeof meteredBody> | undefined;
-  let failed: { readonly reason: unknown } | undefined;
+  let sourceFailure: { readonly reason: unknown } | undefined;
   const start = () => {
-    const content = started ?? source.open();
-    started = undefined;
+    const content = openedContent ?? source.open();
+    openedContent = undefined;
     return content;
   };
   return {
     kind,
     sizeBytes,
     repeatable,
-    async body(moved) {
-      if (failed !== undefined) throw failed.reason;
+    async body(onActivity) {
+      if (sourceFailure !== undefined) throw sourceFailure.reason;
       const fail = (reason: unknown) => {
-        failed = { reason };
+        sourceFailure = { reason };
       };
-      current = meteredBody(start(), { sizeBytes, report, moved, fail });
+      current = meteredBody(start(), { sizeBytes, report, onActivity, fail });
       return bodyOfLength(current.stream, sizeBytes, source.blob);
     },
-    failure: () => failed,
+    failure: () => sourceFailure,
     finish: () => current?.finish(),
     discard: () => {
       // The request may have locked the stream, so end the content directly.
       if (current !== undefined) current.end();
-      else if (started !== undefined || !repeatable) stop(start());
+      else if (openedContent !== undefined || !repeatable) stop(start());
     },
     async peek(bytes) {
       if (bytes === 0) return new Uint8Array();
       const content = source.open();
       // Let `discard` end a read in flight.
-      started = content;
+      openedContent = content;
       const chunks = await firstChunks(content, bytes);
-      started = repeatable ? undefined : replay(chunks, content);
+      openedContent = repeatable ? undefined : replay(chunks, content);
       if (repeatable) stop(content);
       return joinBytes(chunks).subarray(0, bytes);
     },
@@ -168,10 +168,10 @@ function replay(chunks: readonly Uint8Array[], rest: AsyncIterator<Uint8Array>):
 }
 
 /** Opens a source. Cancels an invalid stream, which frees its connection or file descriptor. */
-function openSource(given: unknown, options: FileOptions): { readonly source: Source; readonly sizeBytes: number } {
+function openSource(value: unknown, options: FileOptions): { readonly source: Source; readonly sizeBytes: number } {
   let source: Source;
   try {
-    source = recognizeSource(given);
+    source = recognizeSource(value);
   } catch (cause) {
     return unreadableSource(cause);
   }
@@ -183,8 +183,8 @@ function openSource(given: unknown, options: FileOptions): { readonly source: So
   }
 }
 
-function sourceSize({ kind, sizeBytes: seen }: Source, { sizeBytes }: FileOptions): number {
-  const size = sizeBytes ?? seen;
+function sourceSize({ kind, sizeBytes: knownBytes }: Source, { sizeBytes }: FileOptions): number {
+  const size = sizeBytes ?? knownBytes;
   if (size === undefined) {
     throw invalid(
       `sizeBytes is missing. The service needs the size before the first byte, and ${kind} has none.`,
@@ -195,8 +195,8 @@ function sourceSize({ kind, sizeBytes: seen }: Source, { sizeBytes }: FileOption
     throw invalid(`sizeBytes must be a whole number of bytes, not ${size}.`, 'sizeBytes');
   }
   if (size === 0) throw invalid(`${kind} is empty, so there is nothing to upload.`, 'source');
-  if (seen !== undefined && seen !== size) {
-    throw invalid(`sizeBytes is ${size}, but ${kind} has ${seen} bytes. Omit sizeBytes.`, 'sizeBytes');
+  if (knownBytes !== undefined && knownBytes !== size) {
+    throw invalid(`sizeBytes is ${size}, but ${kind} has ${knownBytes} bytes. Omit sizeBytes.`, 'sizeBytes');
   }
   return size;
 }
@@ -247,7 +247,7 @@ function unreadableSource(cause: unknown, kind = 'The source'): never {
 interface Meter {
   readonly sizeBytes: number;
   readonly report: ReportProgress;
-  readonly moved: () => void;
+  readonly onActivity: () => void;
   /** Called if the content is too long, too short, or throws. */
   readonly fail: (reason: unknown) => void;
 }
@@ -268,7 +268,7 @@ function meteredBody(content: AsyncIterator<Uint8Array>, meter: Meter) {
   const pull = async (controller: ReadableStreamDefaultController<Uint8Array<ArrayBuffer>>) => {
     try {
       report();
-      meter.moved();
+      meter.onActivity();
       const chunk = queued < sizeBytes ? await nextChunk(content) : undefined;
       if (queued + (chunk?.length ?? 0) >= sizeBytes)
         await expectEnd(content, queued + (chunk?.length ?? 0), sizeBytes);
@@ -303,8 +303,8 @@ async function nextChunk(content: AsyncIterator<Uint8Array>): Promise<Uint8Array
 }
 
 /** Reads to the end before sending the last byte, because the content may be longer, or throw if it changed. */
-async function expectEnd(content: AsyncIterator<Uint8Array>, given: number, sizeBytes: number): Promise<void> {
-  const more = given > sizeBytes || (await nextChunk(content)) !== undefined;
+async function expectEnd(content: AsyncIterator<Uint8Array>, length: number, sizeBytes: number): Promise<void> {
+  const more = length > sizeBytes || (await nextChunk(content)) !== undefined;
   if (more) throw new RangeError(`The content is longer than its size of ${sizeBytes} bytes.`);
 }
 

@@ -98,8 +98,8 @@ function responseSource(source: Response): Source {
 }
 
 function responseName({ url, headers }: Response): string | undefined {
-  const given = fileNameIn(headers.get('content-disposition') ?? '');
-  return given ?? (URL.canParse(url) ? decoded(new URL(url).pathname.split('/').at(-1) ?? '') : undefined);
+  const headerName = fileNameIn(headers.get('content-disposition') ?? '');
+  return headerName ?? (URL.canParse(url) ? decoded(new URL(url).pathname.split('/').at(-1) ?? '') : undefined);
 }
 
 /** Prefers `filename*` to `filename` (RFC 6266). */

@@ -26,7 +26,7 @@ export interface KnownUpload {
 interface UploadEntry {
   /** Fingerprint of the content at the time of the upload. */
   readonly digest: string;
-  known?: KnownUpload;
+  upload?: KnownUpload;
   /** Resolves when the upload succeeds or fails. Never rejects. */
   uploading: Promise<unknown>;
   users: number;
@@ -55,17 +55,17 @@ export class UploadMemory {
 
   /** Returns the upload of an object, if there is one. Waits for an upload in flight. */
   async find(source: unknown, lookup: Lookup): Promise<KnownUpload | undefined> {
-    return (await this.#settled(source, lookup))?.known;
+    return (await this.#settled(source, lookup))?.upload;
   }
 
   /** Reuses the upload of an object, or creates one with `upload`. */
   async use(source: unknown, lookup: Lookup, upload: () => Promise<KnownUpload>): Promise<UploadUse> {
     const { digest = '' } = lookup;
-    const found = await this.#settled(source, lookup);
+    const existing = await this.#settled(source, lookup);
     // Another call may have started an upload while this one waited.
-    if (found === undefined && this.#waits && this.#entryOf(source, lookup.digest))
+    if (existing === undefined && this.#waits && this.#entryOf(source, lookup.digest))
       return this.use(source, lookup, upload);
-    if (found?.known) return this.#use(source, found, true);
+    if (existing?.upload) return this.#use(source, existing, true);
     let settle = () => {};
     const uploading = new Promise<void>((resolve) => {
       settle = resolve;
@@ -73,7 +73,7 @@ export class UploadMemory {
     const entry: UploadEntry = { digest, uploading, users: 0, isUsed: false, isUnused: false };
     if (lookup.digest !== undefined && isObject(source)) this.#entries.set(source, entry);
     try {
-      entry.known = await upload();
+      entry.upload = await upload();
       return this.#use(source, entry, false);
     } catch (error) {
       this.#drop(source, entry);
@@ -92,14 +92,14 @@ export class UploadMemory {
 
   #entryOf(source: unknown, digest: string | undefined): UploadEntry | undefined {
     const entry = isObject(source) ? this.#entries.get(source) : undefined;
-    return entry?.digest === digest && !this.#deleted.has(entry?.known?.id ?? '') ? entry : undefined;
+    return entry?.digest === digest && !this.#deleted.has(entry?.upload?.id ?? '') ? entry : undefined;
   }
 
   async #settled(source: unknown, { digest, signal }: Lookup): Promise<UploadEntry | undefined> {
     const entry = this.#entryOf(source, digest);
-    if (entry !== undefined && entry.known === undefined && this.#waits) await abortable(entry.uploading, signal);
-    const found = this.#entryOf(source, digest);
-    return found?.known ? found : undefined;
+    if (entry !== undefined && entry.upload === undefined && this.#waits) await abortable(entry.uploading, signal);
+    const current = this.#entryOf(source, digest);
+    return current?.upload ? current : undefined;
   }
 
   #drop(source: unknown, entry: UploadEntry): void {
@@ -107,7 +107,7 @@ export class UploadMemory {
   }
 
   #use(source: unknown, entry: UploadEntry, isOld: boolean): UploadUse {
-    const id = entry.known?.id ?? '';
+    const id = entry.upload?.id ?? '';
     entry.users += 1;
     return {
       id,
@@ -116,9 +116,9 @@ export class UploadMemory {
         entry.users -= 1;
         if (as === 'used') entry.isUsed = true;
         else entry.isUnused = true;
-        const isOver = entry.users === 0 && entry.isUnused && !entry.isUsed;
-        if (isOver) this.#drop(source, entry);
-        return isOver;
+        const isDeletable = entry.users === 0 && entry.isUnused && !entry.isUsed;
+        if (isDeletable) this.#drop(source, entry);
+        return isDeletable;
       },
       forget: () => this.#drop(source, entry),
     };

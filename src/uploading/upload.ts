@@ -12,7 +12,7 @@ export type UploadTarget = Pick<CreatedUpload, 'direct_upload_url' | 'headers'> 
 export interface PutRequest {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
-  readonly body: (moved: () => void) => BodyInit | Promise<BodyInit>;
+  readonly body: (onActivity: () => void) => BodyInit | Promise<BodyInit>;
   readonly repeatable: boolean;
   readonly limit: 'uploads.put' | undefined;
 }
@@ -81,13 +81,13 @@ function failureMessage(
   { kind, repeatable, failure }: UploadFile,
   { step, uploadId, cause }: { step: UploadStep; uploadId: string | undefined; cause: unknown },
 ): string {
-  const ofSource = failure();
-  const once =
-    step === 'put' && ofSource === undefined && !repeatable
+  const sourceFailure = failure();
+  const readOnce =
+    step === 'put' && sourceFailure === undefined && !repeatable
       ? ` It was not retried, because ${kind} can be read only once. Pass a Blob, a function that returns a new stream, or fromPath().`
       : '';
   const at = `"${step}"${uploadId === undefined ? '' : ` (${uploadId})`}`;
-  return `The upload failed at step ${at}: ${sentence(ofSource ? ofSource.reason : cause)}${once}`;
+  return `The upload failed at step ${at}: ${sentence(sourceFailure ? sourceFailure.reason : cause)}${readOnce}`;
 }
 
 /** Runs step 2 only. If the source failed, throws its error instead of the connection's. */
@@ -123,7 +123,7 @@ function putRequest(steps: UploadSteps, target: UploadTarget, file: UploadFile):
   return {
     url: url.href,
     headers: { ...headersToSend(target.headers), 'content-length': `${file.sizeBytes}` },
-    body: (moved) => file.body(moved),
+    body: (onActivity) => file.body(onActivity),
     repeatable: file.repeatable,
     limit: url.origin === new URL(baseUrl).origin ? 'uploads.put' : undefined,
   };

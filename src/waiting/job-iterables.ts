@@ -37,11 +37,11 @@ export async function* watchJob(
   wait.then(updates.close, updates.close);
   try {
     yield* updates.values();
-    const final = await wait;
+    const finalJob = await wait;
     // A job that was already final is not polled.
-    if (!hasUpdated && (isCompleted(final) || options.throwOnFailure === false)) yield { job: final, ...ENDED };
-    jobWaits.markDelivered(final);
-    outcomeOf(final, options.throwOnFailure);
+    if (!hasUpdated && (isCompleted(finalJob) || options.throwOnFailure === false)) yield { job: finalJob, ...ENDED };
+    jobWaits.markDelivered(finalJob);
+    outcomeOf(finalJob, options.throwOnFailure);
   } catch (error) {
     throw seenFromCallerOf(error, watchJob);
   } finally {
@@ -87,42 +87,42 @@ export async function* waitForJobs(
 export async function* inCompletionOrder<T, R extends object>(
   items: Iterable<T>,
   finalJob: (item: T, signal: AbortSignal) => Promise<R>,
-  outer: AbortSignal | undefined,
-  failed: string,
+  signal: AbortSignal | undefined,
+  failureText: string,
 ): AsyncGenerator<R, void, undefined> {
   const stop = new AbortController();
-  const ended = createFeed<R>();
+  const results = createFeed<R>();
   const errors: unknown[] = [];
-  const removeListener = onAbort(outer, () => {
-    stop.abort(outer?.reason);
-    ended.close();
+  const removeListener = onAbort(signal, () => {
+    stop.abort(signal?.reason);
+    results.close();
   });
   try {
     const all = Array.from(items, (item) =>
-      finalJob(item, stop.signal).then(ended.push, (error) => void errors.push(error)),
+      finalJob(item, stop.signal).then(results.push, (error) => void errors.push(error)),
     );
-    Promise.all(all).then(ended.close);
-    for await (const job of ended.values()) {
-      outer?.throwIfAborted();
+    Promise.all(all).then(results.close);
+    for await (const job of results.values()) {
+      signal?.throwIfAborted();
       yield job;
     }
-    outer?.throwIfAborted();
+    signal?.throwIfAborted();
   } finally {
     removeListener();
     stop.abort();
   }
-  if (errors.length > 1) throw new AggregateError(errors, `${errors.length} jobs ${failed}.`);
+  if (errors.length > 1) throw new AggregateError(errors, `${errors.length} jobs ${failureText}.`);
   if (errors.length > 0) throw errors[0];
 }
 
 /** A queue of values for one consumer, open until `close` is called. */
 function createFeed<T extends object>() {
-  const pushed: T[] = [];
+  const queue: T[] = [];
   let isOpen = true;
   let wake = () => {};
   return {
     push(value: T) {
-      pushed.push(value);
+      queue.push(value);
       wake();
     },
     close() {
@@ -131,7 +131,7 @@ function createFeed<T extends object>() {
     },
     async *values(): AsyncGenerator<T, void, undefined> {
       for (;;) {
-        const value = pushed.shift();
+        const value = queue.shift();
         if (value !== undefined) yield value;
         else if (!isOpen) return;
         else {

@@ -49,9 +49,9 @@ export function createJobWaits({ config, transport, pollJob, scheduling: schedul
   const { jobs, warn } = transport;
   const schedulers = new Map<string, PollScheduler>();
   const scheduling = async (signal?: AbortSignal) => {
-    const { id, ...at } = await schedulingOf(signal);
-    setAndEvict(schedulers, id, at.scheduler, MAX_ACCOUNTS);
-    return at;
+    const { id, ...rest } = await schedulingOf(signal);
+    setAndEvict(schedulers, id, rest.scheduler, MAX_ACCOUNTS);
+    return rest;
   };
   // Events don't identify the account, so try every scheduler. True if a wait matched.
   const deliver = (notification: Parameters<PollScheduler['notify']>[0]) =>
@@ -90,12 +90,12 @@ export function createJobWaits({ config, transport, pollJob, scheduling: schedul
       if (!notification) return;
       notifications?.publish(event);
       const job = jobIn(event);
-      const known = config.needsLogin ? undefined : scheduling();
-      Promise.resolve(known).then(
-        (at) => {
+      const loading = config.needsLogin ? undefined : scheduling();
+      Promise.resolve(loading).then(
+        (current) => {
           if (deliver(notification) || !job) return;
           const { id, status } = job;
-          if (at && notification.isVerified) void learnCharge(context, at, { id, status });
+          if (current && notification.isVerified) void learnCharge(context, current, { id, status });
           else jobs.announce({ id, status }, notification.isVerified === true);
         },
         // Without an API key, there are no waits to notify.

@@ -57,11 +57,11 @@ export interface NotificationsInStore {
   readonly deliver: (notification: JobNotification) => void;
 }
 
-export type OpenSharedNotifications = (where: NotificationsInStore) => SharedNotifications;
+export type OpenSharedNotifications = (options: NotificationsInStore) => SharedNotifications;
 
 /** Opens notifications with the store's own code. */
-export function sharedNotifications(where: NotificationsInStore): SharedNotifications | undefined {
+export function sharedNotifications(options: NotificationsInStore): SharedNotifications | undefined {
   const { [SHARING]: sharing }: { readonly [SHARING]?: { readonly openNotifications: OpenSharedNotifications } } =
-    where.store as object;
-  return sharing?.openNotifications(where);
+    options.store as object;
+  return sharing?.openNotifications(options);
 }

@@ -102,9 +102,9 @@ export class PollQueue<E extends Ranked> {
     const burst = Math.max(1, Math.floor(limit / 10));
     this.#savedPolls = Math.min(burst, this.#savedPolls + Math.max(0, now - this.#countedAtMs) * perMs);
     this.#countedAtMs = now;
-    const short = (isUrgent ? 1 : 1 + Math.floor(burst / 3)) - this.#savedPolls;
+    const missingPolls = (isUrgent ? 1 : 1 + Math.floor(burst / 3)) - this.#savedPolls;
     // Ignore rounding errors, which would start a timer of almost zero length.
-    const paceMs = short > 1e-9 ? short / perMs : 0;
+    const paceMs = missingPolls > 1e-9 ? missingPolls / perMs : 0;
     return Math.max(pausedMs, paceMs, pollsInFlight > 0 ? nextFreeMs : 0);
   }
 

@@ -115,12 +115,13 @@ export class JobTimings {
 
   /** Milliseconds until the job's next poll. */
   intervalMs({ subscribers, shared, eager }: PolledJob): number {
-    const own = subscribers.reduce(
+    const requestedMs = subscribers.reduce(
       (ms, { pollIntervalMs = ms }) => Math.min(ms, pollIntervalMs),
       Number.POSITIVE_INFINITY,
     );
-    const natural = own < Number.POSITIVE_INFINITY ? own : this.#spread(shared.stats.timing.intervalMs);
-    return eager > 0 ? Math.min(natural, EAGER_MS * 2 ** (EAGER_POLLS - eager)) : natural;
+    const normalMs =
+      requestedMs < Number.POSITIVE_INFINITY ? requestedMs : this.#spread(shared.stats.timing.intervalMs);
+    return eager > 0 ? Math.min(normalMs, EAGER_MS * 2 ** (EAGER_POLLS - eager)) : normalMs;
   }
 
   pollSucceeded(entry: PolledJob, job: Job, now: number): void {
@@ -150,9 +151,9 @@ export class JobTimings {
     if (isSettled(job)) return ENDED;
     const { sinceMs, durationClass } = subscriber.entry;
     const durationMs = this.#durations?.expectedMs(durationClass ?? statsKey(job));
-    const reported = progressOf(durationMs, now - sinceMs, subscriber.progress);
-    subscriber.progress = reported.progress;
-    return reported;
+    const progress = progressOf(durationMs, now - sinceMs, subscriber.progress);
+    subscriber.progress = progress.progress;
+    return progress;
   }
 
   #statsOf(job: Job | undefined): Ranked['shared'] {

@@ -80,8 +80,8 @@ export class PollScheduler {
     this.#queues.set(limits, queue);
     const entries = this.#entriesOf(start);
     const entry = entries.get(id) ?? this.#timings.begin(start, now);
-    const known = { progress: undefined, version: entry.version, checkedMs: now };
-    const subscriber = { entry, queue, wait, pollIntervalMs, maxRetryAfterMs, ...known };
+    const state = { progress: undefined, version: entry.version, checkedMs: now };
+    const subscriber = { entry, queue, wait, pollIntervalMs, maxRetryAfterMs, ...state };
     entry.subscribers.push(subscriber);
     if (entry.subscribers.length === 1) {
       entries.set(id, entry);
@@ -328,9 +328,9 @@ export class PollScheduler {
 
   /** On Workers: removes waits whose request ended without cleanup. */
   #dropAbandoned(): void {
-    const longAgo = this.#clock.now() - 20 * ABANDONED_MS;
+    const oldestMs = this.#clock.now() - 20 * ABANDONED_MS;
     for (const { subscribers } of this.#entries.values())
-      for (const subscriber of [...subscribers]) if (subscriber.checkedMs < longAgo) this.leave(subscriber);
+      for (const subscriber of [...subscribers]) if (subscriber.checkedMs < oldestMs) this.leave(subscriber);
   }
 }
 

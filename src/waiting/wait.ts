@@ -55,7 +55,7 @@ export async function followJob(context: WaitContext, target: WaitTarget): Promi
   let at: Scheduling | undefined;
   let subscriber: JobSubscriber | undefined;
   let stopListening: (() => void) | undefined;
-  const timeoutError = () => timedOut({ id, job, timeoutMs, cause: subscriber?.entry.lastError ?? keyError });
+  const timeoutError = () => waitTimeoutError({ id, job, timeoutMs, cause: subscriber?.entry.lastError ?? keyError });
   const isOutdated = () => subscriber !== undefined && at?.scheduler.isOutdated(subscriber) === true;
   const hasStalled = () => subscriber !== undefined && at?.scheduler.hasStalled(subscriber) === true;
   const wait = new WaitLoop(context.clock, { limitMs: leftMs, signal, timeoutError, isOutdated, hasStalled });
@@ -297,13 +297,13 @@ export function jobErrorOf(job: Job, cause?: unknown): JobError {
   return error;
 }
 
-export function timedOut(seen: {
+export function waitTimeoutError(details: {
   readonly id: string;
   readonly job: Job | undefined;
   readonly timeoutMs: number;
   readonly cause: unknown;
 }): WaitTimeoutError {
-  const { id, job, timeoutMs } = seen;
+  const { id, job, timeoutMs } = details;
   const advice = 'It continues: call waitForJob again, or raise timeoutMs.';
   const state =
     job === undefined
@@ -312,7 +312,7 @@ export function timedOut(seen: {
         ? 'It is completed, but its file is not available yet: call waitForJob again.'
         : `Its last status was ${job.status}. ${advice}`;
   return new WaitTimeoutError(`Job ${id} did not finish within ${timeoutMs} ms (timeoutMs). ${state}`, {
-    ...seen,
+    ...details,
     jobId: id,
   });
 }

@@ -3,9 +3,9 @@ import { GenError } from '../errors/gen-error.js';
 import { type Fields, isFields } from '../schemas/envelope.js';
 
 /** Returns an error with the fix if a web handler was called with anything but a web Request. */
-export function handlerMistake(handler: string, given: unknown): GenError | undefined {
-  if (isRequest(given)) return undefined;
-  return new GenError(`${handler} accepts a web Request. ${fixFor(fieldsOf(given))}`);
+export function handlerMistake(handler: string, argument: unknown): GenError | undefined {
+  if (isRequest(argument)) return undefined;
+  return new GenError(`${handler} accepts a web Request. ${fixFor(fieldsOf(argument))}`);
 }
 
 /** SvelteKit passes `request`, Hono `req`, and API Gateway `requestContext`. */

@@ -36,14 +36,14 @@ export function createInbox(options: InboxOptions): (event: WebhookEvent) => Del
   return (event) => {
     const claim = claimEvent(event, options);
     return {
-      claimed: claim.then(({ found }) => found),
-      outcome: claim.then((result) => (result.found === 'new' ? handleOnce(event, result, options) : result.found)),
+      claimed: claim.then(({ claimed }) => claimed),
+      outcome: claim.then((result) => (result.claimed === 'new' ? handleOnce(event, result, options) : result.claimed)),
     };
   };
 }
 
 interface Claim {
-  readonly found: Claimed | 'unclaimed';
+  readonly claimed: Claimed | 'unclaimed';
   readonly record: ReturnType<typeof eventRecord>;
   /** End of the lease. Calculated before the claim, so it's never later than the store's. */
   readonly endsMs: number;
@@ -54,13 +54,13 @@ async function claimEvent(event: WebhookEvent, { store, leaseMs, pausesMs, repor
   for (let attempt = 0; ; attempt++) {
     const endsMs = systemClock.now() + leaseMs;
     try {
-      const found = await record.claim(leaseMs);
+      const claimed = await record.claim(leaseMs);
       const pauseMs = pausesMs[attempt];
-      if (found !== 'busy' || pauseMs === undefined) return { found, record, endsMs };
+      if (claimed !== 'busy' || pauseMs === undefined) return { claimed, record, endsMs };
       await sleep(systemClock, pauseMs);
     } catch (error) {
       report(error, event);
-      return { found: 'unclaimed', record, endsMs };
+      return { claimed: 'unclaimed', record, endsMs };
     }
   }
 }
@@ -68,7 +68,7 @@ async function claimEvent(event: WebhookEvent, { store, leaseMs, pausesMs, repor
 async function handleOnce(event: WebhookEvent, { record, endsMs }: Claim, options: InboxOptions): Promise<Verdict> {
   const { handle, report, leaseMs } = options;
   let verdict: Verdict = 'unfinished';
-  let isOver = false;
+  let hasExpired = false;
   const work = async () => {
     try {
       await handle(event);
@@ -80,7 +80,7 @@ async function handleOnce(event: WebhookEvent, { record, endsMs }: Claim, option
     try {
       // Don't release the claim after the lease, because another copy may own it.
       if (verdict === 'handled') await record.complete();
-      else if (!isOver) await record.release();
+      else if (!hasExpired) await record.release();
     } catch (error) {
       // Don't change the verdict, because the lease expires automatically.
       report(error, event);
@@ -88,12 +88,12 @@ async function handleOnce(event: WebhookEvent, { record, endsMs }: Claim, option
   };
   await new Promise<void>((done) => {
     const cancel = systemClock.after(Math.max(0, endsMs - systemClock.now()), () => {
-      isOver = true;
+      hasExpired = true;
       done();
     });
     work().then(cancel).then(done);
   });
-  if (isOver) {
+  if (hasExpired) {
     const who = verdict === 'unfinished' ? 'The listener did not finish' : 'The store did not respond';
     report(new GenError(`${who} within ${leaseMs} ms (leaseMs). Another copy of the event can be handled now.`), event);
   }
@@ -107,7 +107,7 @@ const HANDLED_TTL_MS = 3 * DAY_MS;
 
 function eventRecord(store: Store, id: string) {
   const group = { store, group: `events/${id}`, clock: systemClock, random: systemRandom };
-  const own = `busy ${systemRandom.uuid()}`;
+  const ownState = `busy ${systemRandom.uuid()}`;
   const update = <T>(rule: (state: string | undefined) => Decision<T>) =>
     updateGroup(group, [STATE_KEY], ({ values }) => rule(values[STATE_KEY]));
   return {
@@ -115,12 +115,13 @@ function eventRecord(store: Store, id: string) {
     claim: (leaseMs: number) =>
       update<Claimed>((state) => {
         // If the store's response was lost, the claim may be our own.
-        if (state !== undefined && state !== own) return { changes: {}, result: state === HANDLED ? 'done' : 'busy' };
-        return { changes: { [STATE_KEY]: { value: own, ttlMs: leaseMs } }, result: 'new' };
+        if (state !== undefined && state !== ownState)
+          return { changes: {}, result: state === HANDLED ? 'done' : 'busy' };
+        return { changes: { [STATE_KEY]: { value: ownState, ttlMs: leaseMs } }, result: 'new' };
       }),
     complete: () =>
       update(() => ({ changes: { [STATE_KEY]: { value: HANDLED, ttlMs: HANDLED_TTL_MS } }, result: undefined })),
     /** Releases the claim, so that the next one gets `new`. */
-    release: () => update((state) => ({ changes: state === own ? { [STATE_KEY]: null } : {}, result: undefined })),
+    release: () => update((state) => ({ changes: state === ownState ? { [STATE_KEY]: null } : {}, result: undefined })),
   };
 }

@@ -50,8 +50,8 @@ export async function signWebhook(event: object | string, options: SignWebhookOp
   const { id, type } = isFields(event) ? event : {};
   const values = [id, type, jobIdIn(event), stamp, signature];
   const headers: Record<string, string> = { 'Content-Type': 'application/json' };
-  WEBHOOK_HEADERS.forEach((name, at) => {
-    if (values[at] !== undefined) headers[name] = String(values[at]);
+  WEBHOOK_HEADERS.forEach((name, index) => {
+    if (values[index] !== undefined) headers[name] = String(values[index]);
   });
   return { body, headers };
 }

@@ -54,13 +54,13 @@ export async function verifyWebhook(
   received: Request | ReceivedWebhook,
   options: VerifyWebhookOptions,
 ): Promise<WebhookEvent> {
-  const { secret, toleranceSeconds = 300, maxBodyBytes = 1_048_576, now = Date.now, ...others } = options ?? {};
+  const { secret, toleranceSeconds = 300, maxBodyBytes = 1_048_576, now = Date.now, ...unknownOptions } = options ?? {};
   if (typeof options === 'string')
     throw verificationError(
       'options_invalid',
       'verifyWebhook: options must be an object, not a string. Pass { secret }.',
     );
-  const [unknown] = Object.keys(others);
+  const [unknown] = Object.keys(unknownOptions);
   if (unknown)
     throw verificationError(
       'options_invalid',
@@ -127,10 +127,10 @@ function checkAge(age: number, toleranceSeconds: number): void {
     );
   // Written so that NaN fails the check.
   if (Math.abs(age) < toleranceSeconds) return;
-  const far = `${Math.abs(Math.round(age))} s ${age < 0 ? 'in the future' : 'ago'}`;
+  const distance = `${Math.abs(Math.round(age))} s ${age < 0 ? 'in the future' : 'ago'}`;
   throw verificationError(
     'timestamp_out_of_tolerance',
-    `The webhook was signed ${far}. The limit is ${toleranceSeconds} s. Check this machine's clock.`,
+    `The webhook was signed ${distance}. The limit is ${toleranceSeconds} s. Check this machine's clock.`,
   );
 }
 
@@ -141,9 +141,12 @@ function eventIn(body: RawBody, signature: string): WebhookEvent {
   } catch (cause) {
     throw verificationError('event_malformed', 'The signature is valid, but the body is not JSON.', cause);
   }
-  const flaw = invalidFieldOfEvent(event);
-  if (flaw)
-    throw verificationError('event_malformed', `The signature is valid, but \`${flaw}\` is missing or not a string.`);
+  const invalidField = invalidFieldOfEvent(event);
+  if (invalidField)
+    throw verificationError(
+      'event_malformed',
+      `The signature is valid, but \`${invalidField}\` is missing or not a string.`,
+    );
   return markVerified(event as WebhookEvent, body, signature);
 }
 
@@ -162,19 +165,19 @@ const VERIFIED = Symbol.for('gen-client.verified-webhook');
 
 interface VerifiedMark extends Pick<VerifiedWebhook, 'body' | 'signature'> {
   /** The marked event. A mark that was copied to another object is invalid. */
-  readonly of: object;
+  readonly event: object;
 }
 
 /** Marks an event as verified. The mark contains the signed bytes, so later changes of the event have no effect on it. */
 export function markVerified(event: WebhookEvent, body: RawBody, signature: string): WebhookEvent {
-  return Object.defineProperty(event, VERIFIED, { value: Object.freeze<VerifiedMark>({ body, signature, of: event }) });
+  return Object.defineProperty(event, VERIFIED, { value: Object.freeze<VerifiedMark>({ body, signature, event }) });
 }
 
 /** Returns the webhook of an event from `verifyWebhook`, or undefined for any other object, including a copy. */
 export function verifiedWebhook(event: unknown): VerifiedWebhook | undefined {
   if (!isObject(event) || !(VERIFIED in event)) return undefined;
   const mark = event[VERIFIED] as Partial<VerifiedMark> | undefined;
-  if (mark?.of !== event || mark.body === undefined || mark.signature === undefined) return undefined;
+  if (mark?.event !== event || mark.body === undefined || mark.signature === undefined) return undefined;
   const { body, signature } = mark;
   return { body, signature, job: signedJobIn(parsedEvent(body)) };
 }

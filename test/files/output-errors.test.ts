@@ -34,7 +34,7 @@ describe('a rejected file', () => {
   const reported = async (cause: unknown, job: object | undefined, signal?: AbortSignal) => {
     const get = async () => job ?? Promise.reject(new Error('no connection'));
     const client = { jobs: { get }, [CLOCK]: { now: () => now, after: () => () => {} } };
-    return rejection(new JobFile(client as never, 'job_1', { signal }).explained(() => Promise.reject(cause)));
+    return rejection(new JobFile(client as never, 'job_1', { signal }).explainErrors(() => Promise.reject(cause)));
   };
 
   it.each<[unknown, object | undefined, object | undefined]>([

@@ -127,7 +127,7 @@ describe('reading a file', () => {
     expect(await all()).toEqual(['0123', 'abcdefghij']);
     expect(requested).toEqual([undefined, [4, undefined, '"a"'], undefined]);
     const strict = reading([second]);
-    await strict.reader.begin(complete('0123'));
+    await strict.reader.startWith(complete('0123'));
     expect(await errorOf(strict.rest())).toEqual(CHANGED);
   });
 
@@ -135,7 +135,7 @@ describe('reading a file', () => {
     const weak = () => complete('0123', { etag: 'W/"a"' });
     expect(await reading([weak(), complete('0123456789')]).all()).toEqual(['0123', '0123456789']);
     const strict = reading([]);
-    await strict.reader.begin(weak());
+    await strict.reader.startWith(weak());
     expect(await errorOf(strict.rest())).toEqual(
       interrupted('was interrupted after 4 bytes and cannot be resumed: the file has no strong entity tag'),
     );
@@ -143,20 +143,20 @@ describe('reading a file', () => {
 
   it("stays within its first response's range", async () => {
     const { reader, rest, requested } = reading([part('89', 'bytes 8-9/20'), part('ab', 'bytes 10-11/20')]);
-    await reader.begin(part('567', 'bytes 5-11/20'));
+    await reader.startWith(part('567', 'bytes 5-11/20'));
     expect(await rest()).toEqual('56789ab');
     expect(requested).toEqual([
       [8, 11, '"a"'],
       [10, 11, '"a"'],
     ]);
     const toTheEnd = reading([part('89', 'bytes 8-9/10')]);
-    await toTheEnd.reader.begin(part('567', 'bytes 5-9/10'));
+    await toTheEnd.reader.startWith(part('567', 'bytes 5-9/10'));
     expect([await toTheEnd.rest(), toTheEnd.requested]).toEqual(['56789', [[8, undefined, '"a"']]]);
   });
 
   it('stays within its range even if no byte has arrived', async () => {
     const { reader, rest, requested } = reading([part('0123', 'bytes 0-3/10')]);
-    await reader.begin(part('', 'bytes 0-3/10'));
+    await reader.startWith(part('', 'bytes 0-3/10'));
     expect([await rest(), requested]).toEqual(['0123', [[0, 3, '"a"']]]);
   });
 
@@ -177,7 +177,7 @@ describe('reading a file', () => {
         },
       });
       const headers = { 'content-type': 'video/mp4', 'content-range': 'bytes 5-9/20' };
-      await ranged.reader.begin(new Response(stream, { status: 206, headers }));
+      await ranged.reader.startWith(new Response(stream, { status: 206, headers }));
       expect(await ranged.rest()).toEqual('56789');
     }
     expect(await reading([new Response(body('0123'), { headers: UNSIZED })]).all()).toEqual(['0123']);
@@ -221,7 +221,7 @@ describe('a download fails', () => {
     expect(await reading([zipped()]).all()).toEqual(['01']);
     expect(await reading([zipped()], { info: async () => ({ sizeBytes: 2 }) }).all()).toEqual(['01']);
     for (const range of ['bytes ?', 'x bytes 0-1/2', 'bytes 0-1/2x', 'bytes 0-1', 'bytes */2']) {
-      await expect(reading([]).reader.begin(part('01', range))).rejects.toThrow(
+      await expect(reading([]).reader.startWith(part('01', range))).rejects.toThrow(
         'The download of job job_1 cannot be resumed: the response does not include its range.',
       );
     }
@@ -248,7 +248,7 @@ describe("a response's connection", () => {
   it('is closed with the reason when reading is canceled', async () => {
     const { response, reasons } = endless([], { 'content-range': 'bytes 5-9/20' }, 206);
     const { reader } = reading([]);
-    await reader.begin(response);
+    await reader.startWith(response);
     reader.cancel('enough');
     await expect.poll(() => reasons).toEqual(['enough']);
   });

@@ -9,7 +9,7 @@ import { pollFailure } from '../../rules/failure-kind.js';
 import { systemClock } from '../../runtime/clock.js';
 import { isFields } from '../../schemas/envelope.js';
 import { isFinal, type Job } from '../../schemas/job.js';
-import { timedOut } from '../../waiting/wait.js';
+import { waitTimeoutError } from '../../waiting/wait.js';
 import {
   jobMetadata,
   type KeyedCall,
@@ -125,7 +125,7 @@ async function pollJob(
     throw error;
   });
   const isExpired = limit !== undefined && limit.untilMs <= systemClock.now() && !(job && isFinal(job));
-  if (isExpired) throw timedOut({ id, job, timeoutMs: limit.timeoutMs, cause: undefined });
+  if (isExpired) throw waitTimeoutError({ id, job, timeoutMs: limit.timeoutMs, cause: undefined });
   return job;
 }
 

@@ -3,7 +3,7 @@ import type { CallKind } from '../../client/run-calls.js';
 import { GenError, UploadError } from '../../errors/index.js';
 import { MB } from '../../rules/limits.js';
 import { FILE_PATH } from '../../schemas/upload.js';
-import { checkFiles, type PlacedFile, placedFiles, replaceFiles } from '../../uploading/body-files.js';
+import { type BodyFile, checkFiles, listFiles, replaceFiles } from '../../uploading/body-files.js';
 
 type Params = Readonly<Record<string, unknown>>;
 
@@ -21,7 +21,7 @@ const MAX_MB = 1;
  */
 export async function storeFiles(call: CallKind, params: Params, preflight: boolean): Promise<Params> {
   let bytes = 0;
-  for (const { source, at } of placedFiles(params)) {
+  for (const { source, at } of listFiles(params)) {
     if (pathOf(source) !== undefined) continue;
     if (!(source instanceof Blob)) {
       throw new GenError(
@@ -50,8 +50,8 @@ export async function openFiles(params: Params): Promise<Params> {
   });
 }
 
-async function mapFiles(params: Params, map: (file: PlacedFile) => Promise<unknown>): Promise<Params> {
-  const files = placedFiles(params).map(async (file) => [file.source, await map(file)] as const);
+async function mapFiles(params: Params, map: (file: BodyFile) => Promise<unknown>): Promise<Params> {
+  const files = listFiles(params).map(async (file) => [file.source, await map(file)] as const);
   return replaceFiles(params, new Map(await Promise.all(files)));
 }
 
@@ -60,7 +60,7 @@ function pathOf(source: unknown): string | undefined {
   return typeof path === 'string' ? path : undefined;
 }
 
-async function storeFile({ source }: PlacedFile): Promise<StoredFile> {
+async function storeFile({ source }: BodyFile): Promise<StoredFile> {
   const path = pathOf(source);
   if (path !== undefined) return { path };
   const blob = source as Blob;

@@ -233,7 +233,7 @@ class OutputRequest {
         return new Response(null, { status: cause.status, headers: cause.headers });
       // The job's status explains why it has no file.
       if (explainsMissingFile(cause)) throw cause;
-      return file.explained(() => Promise.reject(cause));
+      return file.explainErrors(() => Promise.reject(cause));
     }
   }
 

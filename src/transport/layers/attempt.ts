@@ -8,7 +8,7 @@ import type { ResponseEvent } from '../events.js';
 import { attemptError, dropBody, send } from '../http.js';
 import { readResponse, scrubbedRequestId } from '../response.js';
 
-interface Ended extends ResponseInfo {
+interface AttemptInfo extends ResponseInfo {
   startMs?: number;
   status?: number;
   requestId?: string | undefined;
@@ -19,7 +19,7 @@ interface Ended extends ResponseInfo {
 export async function attempt<T>(call: Call<T>): Promise<LayerResult<T>> {
   const { core, trace, slot } = call;
   const observer = core.observer();
-  const responseInfo: Ended | undefined = observer && {};
+  const responseInfo: AttemptInfo | undefined = observer && {};
   const deadline = newDeadline(call);
   if (trace) trace.attempts = call.attemptNumber;
   let { secret } = call;
@@ -51,7 +51,7 @@ export async function attempt<T>(call: Call<T>): Promise<LayerResult<T>> {
     throw error;
   } finally {
     if (responseInfo?.startMs !== undefined)
-      observer?.onResponse(endedEvent(call, responseInfo, core.clock.now() - responseInfo.startMs));
+      observer?.onResponse(responseEvent(call, responseInfo, core.clock.now() - responseInfo.startMs));
   }
 }
 
@@ -73,9 +73,9 @@ function slotOutcomeOf({ ok, status }: Response): SlotOutcome {
 function newDeadline(call: Call<unknown>): Deadline {
   const { core, method, url, timeoutMs, signal } = call;
   const late = (ms: number) => {
-    const plain = `the response was not complete within ${timeoutMs} ms (timeoutMs)`;
-    const moving = `no bytes were transferred and no response arrived for ${Math.ceil(ms)} ms (timeoutMs plus time for buffered bytes)`;
-    return new TimeoutError(`${method} ${url}: ${ms === timeoutMs ? plain : moving}`, {
+    const totalTimeout = `the response was not complete within ${timeoutMs} ms (timeoutMs)`;
+    const idleTimeout = `no bytes were transferred and no response arrived for ${Math.ceil(ms)} ms (timeoutMs plus time for buffered bytes)`;
+    return new TimeoutError(`${method} ${url}: ${ms === timeoutMs ? totalTimeout : idleTimeout}`, {
       ...detailsOf(call),
       timeoutMs,
     });
@@ -83,7 +83,7 @@ function newDeadline(call: Call<unknown>): Deadline {
   return startDeadline({ clock: core.config.clock.wall, ms: timeoutMs, signal, late });
 }
 
-function endedEvent(call: Call<unknown>, responseInfo: Ended, durationMs: number): ResponseEvent {
+function responseEvent(call: Call<unknown>, responseInfo: AttemptInfo, durationMs: number): ResponseEvent {
   const { status, requestId, error, receivedBytes, quotedTokens } = responseInfo;
   return { ...requestEvent(call), status, requestId, error, durationMs, receivedBytes, quotedTokens };
 }

@@ -23,7 +23,7 @@ export const checkLayer: Layer = async (call, next) => {
   if (request.call && isFields(body)) checkForOptions(body);
   if (preflight) checkBody(call, { ...extraBody });
   try {
-    return await next(copied(extraBody === undefined ? call : withExtra(call, extraBody)));
+    return await next(copyBody(extraBody === undefined ? call : addExtraBody(call, extraBody)));
   } catch (error) {
     const isUnknownModel = APIError.isInstance(error) && error.code === 'model_not_found' && isFields(body);
     throw isUnknownModel ? withAdvice(error, modelAdvice(body.model)) : error;
@@ -38,14 +38,14 @@ function checkBody({ body, core, options, request }: Call<unknown>, extra: Field
   checkFallbacks(recover, (model) => check?.({ ...(isFields(body) ? body : {}), model }, () => {}, { extra }));
 }
 
-function withExtra<T>(call: Call<T>, extraBody: object): Call<T> {
+function addExtraBody<T>(call: Call<T>, extraBody: object): Call<T> {
   const body = isFields(call.body) ? call.body : {};
-  const replaced = Object.keys(extraBody).find((name) => body[name] !== undefined);
-  if (replaced === undefined) return { ...call, body: { ...body, ...extraBody } };
-  throw new GenError(`${call.name}: extraBody cannot replace ${replaced}, which is in the params. Remove one of them.`);
+  const conflict = Object.keys(extraBody).find((name) => body[name] !== undefined);
+  if (conflict === undefined) return { ...call, body: { ...body, ...extraBody } };
+  throw new GenError(`${call.name}: extraBody cannot replace ${conflict}, which is in the params. Remove one of them.`);
 }
 
-function copied<T>(call: Call<T>): Call<T> {
+function copyBody<T>(call: Call<T>): Call<T> {
   const { body, name } = call;
   const { files } = call.request;
   if (body === undefined) return call;
@@ -70,10 +70,10 @@ export const filesLayer: Layer = async (call, next) => {
     // If the call never waits and no slot is free, upload nothing.
     if (call.neverWaits) await requireFreeSlot(call);
     const result = await sendWithFiles(call, next, files);
-    files.done?.();
+    files.onSuccess?.();
     return result;
   } catch (error) {
-    await files.failed?.(error, call.sent.mayHaveArrived);
+    await files.onFailure?.(error, call.sent.mayHaveArrived);
     throw error;
   }
 };

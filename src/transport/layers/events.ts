@@ -1,5 +1,5 @@
 import { callObserver } from '../../runtime/callbacks.js';
-import { placedFiles, replaceFiles } from '../../uploading/body-files.js';
+import { listFiles, replaceFiles } from '../../uploading/body-files.js';
 import type { Layer, Observer } from '../call.js';
 import type { Config } from '../config.js';
 import {
@@ -16,29 +16,30 @@ import {
 export const observeLayer: Layer = (call, next) => {
   const { core, kind, name, label } = call;
   const channels = core.channels();
-  const { call: creates, body, waits } = call.request;
-  const jobs = creates && ifSubscribed(channels?.job);
-  const job: JobTrace | undefined = creates && jobs && { call: creates, params: tracedParams(body), label, waits };
+  const { call: namespace, body, waits } = call.request;
+  const jobChannel = namespace && ifSubscribed(channels?.job);
+  const job: JobTrace | undefined = namespace &&
+    jobChannel && { call: namespace, params: tracedParams(body), label, waits };
   // The URL of a direct upload is a credential.
   const path = kind.type === 'transfer' ? undefined : call.path;
   const trace: RequestTrace = { callId: core.config.random.uuid(), name, path, job, attempts: 0, limitWaitMs: 0 };
   const send = () => traced(ifSubscribed(channels?.request), trace, () => next({ ...call, trace }));
-  return job ? tracedStart(jobs, job, send) : send();
+  return job ? tracedStart(jobChannel, job, send) : send();
 };
 
 /** Returns the params without files, because a trace is retained as long as its job. */
 function tracedParams(body: unknown): unknown {
-  return replaceFiles(body, new Map(placedFiles(body).map(({ source }) => [source, {}])));
+  return replaceFiles(body, new Map(listFiles(body).map(({ source }) => [source, {}])));
 }
 
 /** Creates a client's observer, or returns undefined without hooks and a logger. */
-export function createObserver({ hooks, log: setting }: Config): Observer | undefined {
-  const { logger, level: threshold } = setting();
+export function createObserver({ hooks, log: logOption }: Config): Observer | undefined {
+  const { logger, level: threshold } = logOption();
   const maxLevel = LOG_LEVELS.indexOf(threshold);
-  const writes = logger !== undefined && maxLevel > 0;
-  if (!writes && Object.keys(hooks).length === 0) return undefined;
+  const isLogging = logger !== undefined && maxLevel > 0;
+  if (!isLogging && Object.keys(hooks).length === 0) return undefined;
   const log = (level: Exclude<LogLevel, 'off'>, message: string, fields?: object) => {
-    if (writes && LOG_LEVELS.indexOf(level) <= maxLevel)
+    if (isLogging && LOG_LEVELS.indexOf(level) <= maxLevel)
       callObserver(() => logger[level](`gen-client: ${message}`, ...(fields === undefined ? [] : [fields])));
   };
   const warn = (message: string) => log('warn', message);

@@ -71,7 +71,7 @@ export function createJobReporter(core: ReporterCore): JobReporter {
     },
     async reportStored(jobId) {
       if (!isWatched(core, jobId)) return;
-      logOf(credentials.account())?.stored(jobId, listeners(core));
+      logOf(credentials.account())?.reportStored(jobId, listeners(core));
       await core.ledger()?.acknowledge(jobId, 'file');
     },
     acknowledge: async (jobId) => core.ledger()?.acknowledge(jobId, 'outcome'),

@@ -95,17 +95,17 @@ async function acquireFreeSlot(limits: RateLimits, call: Call<unknown>): Promise
       ? { id: digestOfKey(idempotencyKey), isUrgent: detached.isUrgent ?? false }
       : undefined;
   // Releases a slot that arrives after an abort.
-  const taken = await abortable(limits.tryAcquire(limit, core, run), signal, (late) => {
-    if (typeof late === 'function') late('unused');
+  const slotOrWaitMs = await abortable(limits.tryAcquire(limit, core, run), signal, (release) => {
+    if (typeof release === 'function') release('unused');
   });
-  if (typeof taken === 'function') return taken;
-  const message = `The limit of ${limit} is reached, so the call was not sent. The next slot is free in ${Math.ceil(taken)} ms.`;
+  if (typeof slotOrWaitMs === 'function') return slotOrWaitMs;
+  const message = `The limit of ${limit} is reached, so the call was not sent. The next slot is free in ${Math.ceil(slotOrWaitMs)} ms.`;
   throw new RateLimitError(message, {
     status: 429,
     code: 'rate_limited',
     recovery: 'wait_and_retry',
     ...detailsOf(call),
     attempts: Math.max(0, attemptNumber - 1),
-    retryAfterMs: taken,
+    retryAfterMs: slotOrWaitMs,
   });
 }

@@ -33,14 +33,14 @@ interface Failure {
 /** Sends attempts until one succeeds or the policy gives up. Rejects with the last error. */
 export const retryLayer: Layer = async (call, next) => {
   const progress: RetryProgress = { waits: 0, waitedMs: 0, responseLost: false, fileWaits: 0 };
-  let sent = call;
+  let current = call;
   let failures = 0;
   const consumesRetry = (error: Error) => !isRateLimited(error) && !isUnpublished(call, error);
   try {
     return await pRetry(
       (attemptNumber) => {
-        sent = { ...call, attemptNumber, failures };
-        return next(sent);
+        current = { ...call, attemptNumber, failures };
+        return next(current);
       },
       {
         // p-retry gives up with no retries left before it calls shouldRetry, so one is always left for 429s.
@@ -49,7 +49,7 @@ export const retryLayer: Layer = async (call, next) => {
         signal: call.signal,
         shouldConsumeRetry: ({ error }) => consumesRetry(error),
         async shouldRetry({ error, retriesLeft, retriesConsumed }) {
-          if (!(await waitToRetry(sent, progress, { error, retriesLeft: retriesLeft - 1 }))) return false;
+          if (!(await waitToRetry(current, progress, { error, retriesLeft: retriesLeft - 1 }))) return false;
           failures = retriesConsumed + (consumesRetry(error) ? 1 : 0);
           return true;
         },

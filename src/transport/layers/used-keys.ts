@@ -21,18 +21,18 @@ export const usedKeysLayer: Layer = async (call, next) => {
   const digest = digestOfCreate(call);
   if (digest === undefined) return next(call);
   const { idempotencyKey: key = '' } = call;
-  const used = usedKeysOf(await call.core.account(call.signal));
-  const known = used.get(key);
-  if (known && known.digest !== digest) throw reuseError(call, known.jobId);
+  const usedKeys = usedKeysOf(await call.core.account(call.signal));
+  const entry = usedKeys.get(key);
+  if (entry && entry.digest !== digest) throw reuseError(call, entry.jobId);
   const inFlight: UsedKey = { digest };
-  if (!known) setAndEvict(used, key, inFlight, MAX_KEYS);
+  if (!entry) setAndEvict(usedKeys, key, inFlight, MAX_KEYS);
   try {
     const result = await next(call);
     const snapshot = snapshotIn(call, result);
-    if (snapshot) setAndEvict(used, key, { digest, jobId: snapshot.job.id }, MAX_KEYS);
+    if (snapshot) setAndEvict(usedKeys, key, { digest, jobId: snapshot.job.id }, MAX_KEYS);
     return result;
   } finally {
-    if (used.get(key) === inFlight) used.delete(key);
+    if (usedKeys.get(key) === inFlight) usedKeys.delete(key);
   }
 };
 
