@@ -4,7 +4,6 @@
 export type { DefaultVideoModel, OpenString } from '../src/catalog.js';
 export type { CreateCallOptions, CreateOptions } from '../src/client/create-options.js';
 export type { ResumeOptions } from '../src/client/resume-options.js';
-export type { CallKind } from '../src/client/run-calls.js';
 export type { JobRef } from '../src/downloading/output.js';
 export type { OutputClient } from '../src/downloading/output-source.js';
 export type { Details } from '../src/errors/gen-error.js';

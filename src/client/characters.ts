@@ -50,7 +50,7 @@ export interface Characters {
   list<Call>(options?: RequestOptions): CallResult<CharacterList, Call>;
 
   /**
-   * Returns a character by ID or slug. Throws a NotFoundError for an unknown one.
+   * Returns a character by ID or slug. Throws a NotFoundError if it doesn't exist.
    *
    * @example
    * const { character_id } = await client.characters.register({ name: 'Ann', upload_id: fromPath('ann.png') });
@@ -59,7 +59,7 @@ export interface Characters {
   get<Call>(id: string, options?: RequestOptions): CallResult<Character, Call>;
 
   /**
-   * Deletes a character by ID or slug. Resolves with the service's response. Throws a NotFoundError for an unknown one.
+   * Deletes a character by ID or slug. Resolves with the service's response. Throws a NotFoundError if it doesn't exist.
    *
    * @example
    * const { character_id } = await client.characters.register({ name: 'Ann', upload_id: fromPath('ann.png') });

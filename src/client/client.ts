@@ -78,9 +78,9 @@ export class GenClient {
       pollJob: (id, signal) => jobs.pollOnce(id, signal),
       async scheduling(signal) {
         const account = await transport.account(signal);
-        const make = () => new PollScheduler(config.clock, undefined, account.learned.durations);
+        const createScheduler = () => new PollScheduler(config.clock, undefined, account.learned.durations);
         const limits = config.rateLimit === 'off' ? NO_LIMITS : transport.limitsOf(account);
-        return { id: account.id, scheduler: account.shared('poll-scheduler', make), limits };
+        return { id: account.id, scheduler: account.shared('poll-scheduler', createScheduler), limits };
       },
     });
     this.#options = { ...options };
@@ -184,9 +184,13 @@ export class GenClient {
     const { signal, timeoutMs = DEFAULT_WAIT_MS } = options;
     const { ledger, account } = await this.#persistentLedger('resume', signal);
     // The params were validated when the create was first sent.
-    const known = { ...options, timeoutMs, preflight: false, throwOnFailure: false };
+    const runOptions = { ...options, timeoutMs, preflight: false, throwOnFailure: false };
     const execute: Parameters<typeof ledger.resume>[1] = ({ call, params, label, run, state }, ended) =>
-      executeRun(this.#creator, { ...createRequest(call, params), run }, state, { ...known, label, signal: ended });
+      executeRun(this.#creator, { ...createRequest(call, params), run }, state, {
+        ...runOptions,
+        label,
+        signal: ended,
+      });
     yield* ledger.resume(account, execute, { signal, timeoutMs });
   }
 

@@ -61,9 +61,8 @@ export function readConfig(options: ClientOptions & { readonly [CLOCK]?: Clock }
 function cacheFirst<T>(read: () => T): () => T {
   let value: T | undefined;
   return () => {
-    const found = value ?? read();
-    value = found;
-    return found;
+    value ??= read();
+    return value;
   };
 }
 

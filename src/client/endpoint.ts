@@ -20,17 +20,13 @@ export function path(parts: TemplateStringsArray, ...ids: readonly string[]): ()
 }
 
 function segmentOf(id: string): string {
+  if (!isText(id)) throw new GenError(`An ID must be a non-empty string, not ${describeInvalidId(id)}.`);
   // A lone surrogate can't be encoded.
-  if (!isText(id) || id === '.' || id === '..' || /\p{Cs}/u.test(id)) throw badId(id);
+  if (id === '.' || id === '..' || /\p{Cs}/u.test(id)) throw new GenError(`${JSON.stringify(id)} is not an ID.`);
   return encodeURIComponent(id);
 }
 
-function badId(id: unknown): GenError {
-  if (isText(id)) return new GenError(`${JSON.stringify(id)} is not an ID.`);
-  return new GenError(`An ID must be a non-empty string, not ${describeSegment(id)}.`);
-}
-
-function describeSegment(value: unknown): string {
+function describeInvalidId(value: unknown): string {
   if (value === '') return 'an empty one';
   if (isFields(value)) return typeof value.then === 'function' ? 'a promise. Await it' : 'an object. Pass its id';
   return value === null ? 'null' : typeof value;
@@ -62,19 +58,13 @@ export function decodeFields(body: unknown): Fields {
   return isFields(data) ? data : data === undefined || data === null ? {} : { data };
 }
 
-/** A value from a response, and its documented path. */
-export interface ResponseValue {
-  readonly value: unknown;
-  readonly at: string;
-}
-
 /**
- * Returns the record if it has these string fields. Other fields aren't validated, because a paid job must not be lost if the service
- * sends a number as a string. Throws a ResponseError for the first missing field.
+ * Returns the value at the documented path `at` if it has these string fields. Other fields aren't validated, because a paid job
+ * must not be lost if the service sends a number as a string. Throws a ResponseError for the first missing field.
  */
 export function decodeAs<T>(
   requiredFields: readonly string[],
-  { value, at }: ResponseValue,
+  { value, at }: { readonly value: unknown; readonly at: string },
   context: DecodeContext,
 ): T {
   const missing = isFields(value) ? requiredFields.find((name) => !isText(value[name])) : '';
@@ -84,7 +74,7 @@ export function decodeAs<T>(
   throw new ResponseError(`${method} ${url}: the response has no usable "${path}"`, { ...context, path });
 }
 
-/** A call to an endpoint that has no method. */
+/** Request to an endpoint for which the client has no method. */
 export interface RawRequest {
   /** The HTTP method. */
   readonly method: 'GET' | 'POST' | 'DELETE' | 'PUT' | 'PATCH';
@@ -99,7 +89,7 @@ export interface RawRequest {
   readonly body?: unknown;
 }
 
-/** Rate limits of the documented endpoints, which also apply to `request`. `*` is an ID. */
+/** Rate limits of the documented endpoints, which apply to `request`, too. `*` stands for an ID. */
 const LIMIT_OF_ROUTE: Readonly<Record<string, RateLimitName>> = {
   'POST /v1/videos': 'videos.create',
   'POST /v1/images': 'images.create',
@@ -126,7 +116,7 @@ function isQuery(value: unknown): boolean {
   return Object.values(value).every((item) => item === undefined || [item].flat().every(isScalar));
 }
 
-/** Returns the call for the transport. Its response is unwrapped. */
+/** Returns the transport's request for a raw one. Its response is unwrapped. */
 export function rawRequest<T>(request: RawRequest): JsonRequest<T> {
   const { method, path: rawPath, query, body } = request;
   // Validate when the path is built, so that the call rejects instead of throwing.
@@ -186,7 +176,7 @@ export function filesInBody(uploads: UploadSteps, { name, body }: JsonRequest<un
   return filesIn(uploads, body, name.startsWith('characters.') ? 'character' : undefined);
 }
 
-/** Deletes the uploads of a failed create. If a job may use them, they remain, and the error lists them. */
+/** Deletes the uploads of a failed create. If a job may use them, keeps them and lists them in the error. */
 export async function cleanUpFiles(files: BodyFiles | undefined, error: unknown, isNeeded: boolean): Promise<void> {
   if (!isNeeded) return files?.remove();
   const ids = files?.ids() ?? [];

@@ -27,11 +27,11 @@ import { decodeJob, path } from './endpoint.js';
 export interface OutputOptions extends RequestOptions {
   /** Returns only these bytes of the file. @default the entire file */
   readonly range?: OutputRange | undefined;
-  /** Entity tag of the part. If the file has changed, the response contains the entire file. */
+  /** Entity tag of the file that the range belongs to. If the file has changed, the response contains the entire file. */
   readonly ifRange?: string | undefined;
   /**
-   * If true, the body resumes after an interruption with Range and If-Range, up to five times in a row without another
-   * byte. It fails with a DownloadError if the file has changed. @default false
+   * If true, the body resumes after an interruption with Range and If-Range, up to five times in a row without a new byte. It
+   * fails with a DownloadError if the file has changed. @default false
    */
   readonly resume?: boolean | undefined;
 }
@@ -46,7 +46,7 @@ export class Jobs {
   }
 
   /**
-   * Returns the current state of a job. Throws a NotFoundError for an unknown ID, or one of another account.
+   * Returns the current state of a job. Throws a NotFoundError if the ID is unknown or belongs to another account.
    *
    * @example
    * const { status, errorCode } = await client.jobs.get(job.id);
@@ -100,11 +100,11 @@ export class Jobs {
   }
 
   async #publishingMs(job: JobRef, { signal, timeoutMs, headers }: RequestOptions): Promise<number> {
-    const jobFields: Partial<Job> = typeof job === 'string' ? {} : job;
-    const read = () => this.get(jobIdOf(job), { signal, timeoutMs, headers }).catch(() => undefined);
-    const completedJob = jobFields.completedAt ? jobFields : await read();
+    const passed: Partial<Job> = typeof job === 'string' ? {} : job;
+    const poll = () => this.get(jobIdOf(job), { signal, timeoutMs, headers }).catch(() => undefined);
+    const current = passed.completedAt ? passed : await poll();
     signal?.throwIfAborted();
-    return completedJob === undefined ? 0 : publishingMs(completedJob, wallOf(this.#transport.clock).now());
+    return current === undefined ? 0 : publishingMs(current, wallOf(this.#transport.clock).now());
   }
 
   #resumed(job: JobRef, response: Response, options: RequestOptions): Promise<Response> {

@@ -15,9 +15,6 @@ export function checkClient(owner: string, client: unknown): void {
   if (!isClient) throw new GenError(invalidValueMessage(`${owner}: client`, 'a GenClient', client));
 }
 
-/** Namespaces whose `create` creates a job. */
-export type CallKind = JobCall;
-
 /** Rules of a run that continues after its process restarts. */
 export function detachedRules({
   timeoutMs,
@@ -40,7 +37,7 @@ export function detachedRules({
 }
 
 export interface RunCreate {
-  readonly call: CallKind;
+  readonly call: JobCall;
   readonly params: Readonly<Record<string, unknown>>;
   readonly key: string;
   /** Replaces the model of the params, unless it's null. */
@@ -50,11 +47,11 @@ export interface RunCreate {
 type Creator = { create(params: never, options?: RequestOptions): PromiseLike<CreatedJob> };
 
 /**
- * Sends a detached run's create. The run's key replaces the one in the body. If no slot is free, rejects with the time of one.
- * Until then, the run retains its position in the queue.
+ * Sends a detached run's create. The run's key replaces the one in the body. If no slot is free, rejects with the time until the
+ * next one. The run retains its position in the queue.
  */
 export async function sendRunCreate(
-  client: { readonly [Call in CallKind]: Creator },
+  client: { readonly [Call in JobCall]: Creator },
   { call, params, key: idempotencyKey, model }: RunCreate,
   options: RequestOptions = {},
   detached: DetachedCall = {},
@@ -65,7 +62,7 @@ export async function sendRunCreate(
   return client[call].create(create as never, { ...options, ...runOptions } as RequestOptions);
 }
 
-/** Result of a call: the event for its run, and data that isn't stored. */
+/** Result of a call: the event for its run, and the job or error, which aren't stored. */
 export interface StepResult {
   readonly event: RunEvent;
   readonly job?: Job;
@@ -78,7 +75,8 @@ export function createResultOf(create: () => PromiseLike<Job>): Promise<StepResu
 }
 
 /**
- * Polls a detached run's job, and interprets a failure as any wait does. If no slot is free, the failure has the time of one.
+ * Polls a detached run's job, and interprets a failure as a wait does. If no slot is free, the failure has the time until the next
+ * one.
  */
 export function pollRunJob(
   client: { readonly jobs: { get(id: string, options?: RequestOptions): PromiseLike<Job> } },

@@ -11,7 +11,7 @@ import { isFields } from '../schemas/envelope.js';
 import type { CreatedJob, Job } from '../schemas/job.js';
 import { type CreateRun, endRun } from '../transport/create-run.js';
 import { idempotencyKeyOf, shortenKey } from '../transport/idempotency.js';
-import type { JsonRequest } from '../transport/transport.js';
+import type { JsonRequest, RequestFiles } from '../transport/transport.js';
 import { recoverRules } from '../waiting/wait-options.js';
 import { CREATE_AND_WAIT_OPTIONS, CREATE_CALL_OPTIONS, type CreateOptions } from './create-options.js';
 import { cleanUpFiles, filesInBody, type JobCreator } from './endpoint.js';
@@ -48,12 +48,12 @@ async function runJob(
   const files = filesInBody(creator.uploads, request);
   const settleFiles = () => (options.cleanup === 'after-job' ? files?.remove() : files?.markUsed());
   let mayUseFiles = false;
-  const requestFiles = files && {
+  const requestFiles: RequestFiles | undefined = files && {
     ...files,
-    done() {
+    onSuccess() {
       mayUseFiles = true;
     },
-    async failed(error: unknown, wasSent: boolean) {
+    async onFailure(error, wasSent) {
       mayUseFiles = wasSent && mayHaveCreated(error);
     },
   };

@@ -119,7 +119,7 @@ export class Uploads {
         limit: 'uploads.delete',
         statusWhenDone: 404,
         decode: (body) => {
-          // Let the file be uploaded again if it's passed again.
+          // If the file is passed again, it must be uploaded again.
           uploadMemory(this.#transport).then((memory) => memory.deleted(uploadId), ignoreError);
           return decodeFields(body);
         },
@@ -161,7 +161,7 @@ function createdUploadIn(body: unknown): Fields {
   return { ...fields, headers: plainHeaders(headers) };
 }
 
-/** Converts headers to a plain object, also from pairs or `{ name, value }` items. */
+/** Converts headers to a plain object. Accepts an object, pairs, or `{ name, value }` items. */
 function plainHeaders(headers: unknown = {}): Record<string, string> {
   const pairs = Array.isArray(headers) ? headers.map(pairOf) : Object.entries({ ...(headers as object) });
   return Object.fromEntries(pairs.map(([name, value]) => [name, String(value)]));

@@ -21,14 +21,14 @@ import {
   parseOutputResponse,
 } from './output.js';
 
-/** A conditional request for the rest of a file. */
+/** Range and entity tag of a request for the rest of a file. */
 export interface RestOfOutput {
   /** First byte, and last byte unless the rest of the file is requested. */
   readonly range: { readonly start: number; readonly end?: number | undefined };
   readonly ifRange: string;
 }
 
-/** Thrown if the file has, or may have, changed. `open` starts over. */
+/** Thrown if the file has or may have changed. Call `open` to start over. */
 export class RestartRequired extends DownloadError {}
 
 export interface OutputReading {
@@ -48,9 +48,9 @@ type Connection = ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>>;
 type Chunk = ReadableStreamReadResult<Uint8Array<ArrayBuffer>>;
 
 /**
- * Reads an entire file over any number of connections. After an interruption, it requests the rest with Range and If-Range.
- * Throws {@link RestartRequired} instead of mixing two versions of the file, another DownloadError when it gives up, and
- * any error of `reading.open`.
+ * Reads a file over any number of connections. After an interruption, requests the rest with Range and If-Range. Throws
+ * {@link RestartRequired} instead of mixing two versions of the file, another DownloadError when it gives up, and any error of
+ * `reading.open`.
  */
 export class OutputReader {
   readonly #reading: OutputReading;
@@ -65,7 +65,7 @@ export class OutputReader {
   #end: number | undefined;
   #returned = 0;
   #hasEnded = false;
-  /** Maximum number of bytes returned so far. Only exceeding it counts as progress. */
+  /** Most bytes ever returned, including before a restart. Only exceeding it counts as progress. */
   #furthest = 0;
   #interruptions = 0;
 
@@ -91,7 +91,7 @@ export class OutputReader {
     });
   }
 
-  /** Starts with an existing response, entire or partial. */
+  /** Starts with an existing response, which may be partial. */
   startWith(response: Response): Promise<OutputVersion> {
     this.#listen();
     return this.#orCancel(async () => {
@@ -154,7 +154,7 @@ export class OutputReader {
     }
   }
 
-  /** Requests a missing size. Without it, a body that ends early looks complete. If HEAD has none either, it stays unknown. */
+  /** Requests a missing size, because without it, a truncated body looks complete. */
   async #sized(response: Response): Promise<OutputResponse> {
     const output = parseOutputResponse(this.#reading.jobId, response);
     if (output.sizeBytes !== undefined) return output;
@@ -192,7 +192,7 @@ export class OutputReader {
     return this.#version;
   }
 
-  /** Reads the first bytes. A failure is thrown later, when `#next` returns them. */
+  /** Reads the first bytes. `#next` returns them again, and throws the error of a failed read. */
   async #readAhead(connection: Connection): Promise<Uint8Array> {
     const chunks: Uint8Array[] = [];
     for (let length = 0; length < FIRST_BYTES; ) {
@@ -206,7 +206,7 @@ export class OutputReader {
     return joinBytes(chunks);
   }
 
-  /** Reconnects at the next byte. After a temporary failure, there is no connection yet. */
+  /** Reconnects at the next byte. A temporary failure leaves it without a connection. */
   async #reconnect(): Promise<void> {
     this.#hasEnded = this.#isComplete();
     if (this.#hasEnded) return;
@@ -241,7 +241,7 @@ export class OutputReader {
       signal.throwIfAborted();
       // An unsatisfiable range means that the file has changed.
       if (rest !== undefined && APIError.isInstance(cause) && isUnsatisfiable(cause.status)) throw this.#changed();
-      // If the service has already sent bytes, it may recover soon.
+      // If the service has sent bytes before, it may recover soon.
       if (this.#furthest === 0 || !isPassingFailure(cause)) throw cause;
       await this.#pause(cause);
       return undefined;

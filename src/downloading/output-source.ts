@@ -19,7 +19,7 @@ interface OutputReadOptions extends OutputCallOptions {
   readonly resume?: boolean | undefined;
 }
 
-/** Methods of a GenClient that are needed to read a finished file. Simple to fake in tests. */
+/** Methods of a GenClient that are needed to read a finished file. Easy to fake in tests. */
 export interface OutputClient {
   /** Methods for a job and its file. */
   readonly jobs: {
@@ -55,7 +55,7 @@ export class JobFile<Progress = never> {
   /** Calls `onProgress` in the async context of the call. */
   readonly report: (progress: Progress) => void;
   readonly #jobs: OutputClient['jobs'];
-  /** The job as it was passed, because it can have `completedAt`. A fake knows only IDs. */
+  /** The job as passed, because it can have `completedAt`. Fakes receive only the ID. */
   readonly #job: JobRef;
 
   constructor(client: OutputClient, job: JobRef, { signal, onProgress }: JobFileOptions<Progress>) {
@@ -119,7 +119,7 @@ export class JobFile<Progress = never> {
   }
 }
 
-/** Validates the arguments, stores the job's file with `work`, and reports it to the client's hooks. */
+/** Validates the arguments, stores the job's file with `work`, and reports that to the client's hooks. */
 export async function storeOutput<T, Progress>(
   call: string,
   { client, job, options }: { client: OutputClient; job: JobRef; options: JobFileOptions<Progress> },

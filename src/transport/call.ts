@@ -55,7 +55,7 @@ export type Observer = { readonly [Hook in keyof Hooks]-?: NonNullable<Hooks[Hoo
 export interface Http {
   /** Headers that are sent to the service only. */
   readonly headers: Readonly<Record<string, string>>;
-  /** Empty if fetch rejects `no-store`, as workerd does with an old compatibility date. */
+  /** Cache option of GETs. Empty if fetch rejects `no-store`, as workerd does with an old compatibility date. */
   readonly cache: { readonly cache?: 'no-store' };
   /** If true, fetch buffers each body that could be redirected, as Node's does. */
   readonly buffersBodies: boolean;
@@ -87,9 +87,9 @@ export interface ClientLedger {
   readonly isPersistent: boolean;
   /** Records a create before anything is uploaded or sent, and its outcome. */
   readonly ledgerLayer: Layer;
-  /** Records that an attempt is sent. The layer directly above the attempt. */
+  /** Records that an attempt is sent. Runs directly above the attempt. */
   readonly recordSentLayer: Layer;
-  /** Returns the client's records of job ends, one per store. */
+  /** Returns the client's records of jobs, one per store. */
   records(): readonly JobRecords[];
   /** Records that the program has a job's outcome, or that its file is stored. Waits briefly, and never rejects. */
   acknowledge(jobId: string, what: 'outcome' | 'file'): Promise<void>;
@@ -116,7 +116,7 @@ export interface CreateRecord {
 
 export interface Call<T> {
   readonly core: Core;
-  /** The method as users call it, for example `videos.create`. */
+  /** Name of the SDK method, for example `videos.create`. */
   readonly name: string;
   readonly method: string;
   /** URL, relative to `prefix` or absolute, with an optional query. */
@@ -153,11 +153,11 @@ export interface Call<T> {
   readonly trace: RequestTrace | undefined;
   /** Number of the attempt, from 1. 0 before the first. */
   readonly attemptNumber: number;
-  /** Failed attempts before this one. A 429 that is waited out doesn't count. */
+  /** Failed attempts before this one, without 429s that the call waited out. */
   readonly failures: number;
   /** The slot of this attempt in the call's rate limit. */
   readonly slot?: Slot | undefined;
-  /** The API key of this attempt, if it was needed earlier to determine the account. */
+  /** The API key of this attempt, if an earlier layer needed it to determine the account. */
   readonly secret?: string | undefined;
   /** The create's ledger record, for the layers below the ledger's. */
   readonly record?: CreateRecord | undefined;
@@ -220,14 +220,14 @@ export type Layer = <T>(call: Call<T>, next: Next<T>) => Promise<LayerResult<T>>
 export const DETACHED: unique symbol = Symbol.for('gen-client.detached');
 
 export interface DetachedCall {
-  /** Queue of the run. The same key in another queue identifies a different run. */
+  /** Queue of the run. The same key identifies different runs in different queues. */
   readonly queue?: string | undefined;
-  /** If true, its position in the queue is before all calls that aren't urgent. */
+  /** If true, the call is queued before all calls that aren't urgent. */
   readonly isUrgent?: boolean | undefined;
   readonly maxRetries?: number | undefined;
   /** The run's rules. The params are validated with each of their models. */
   readonly recover?: Recover | undefined;
-  /** Called when the files are uploaded, with a body in which their IDs replace them. */
+  /** Called when the files are uploaded, with a body that has their upload IDs instead. */
   readonly onUploads?: ((body: Readonly<Record<string, unknown>>) => void) | undefined;
 }
 
@@ -250,12 +250,13 @@ export function createCall<T>(core: Core, kind: CallRequest<T>, options: Request
   }
   const target = kind.type === 'transfer' ? kind.request.url : requestPath(kind.request.path);
   const method: string = kind.type === 'transfer' ? 'PUT' : kind.request.method;
-  if (!METHODS.includes(method)) throw badMethod(method);
+  if (!METHODS.includes(method))
+    throw new GenError(`request: method must be one of ${METHODS.join(', ')}, not ${formatValue(method)}.`);
   const base = config.baseUrl();
   const prefix = kind.type === 'transfer' ? undefined : base;
   const toService = prefix !== undefined || new URL(target).origin === new URL(base).origin;
-  const [bare = target] = target.split(/[?#]/, 1);
-  const url = (prefix ?? '') + bare;
+  const [withoutQuery = target] = target.split(/[?#]/, 1);
+  const url = (prefix ?? '') + withoutQuery;
   const creates = method === 'POST' || method === 'PATCH';
   const detached = detachedCall(options);
   return {
@@ -292,22 +293,18 @@ export function createCall<T>(core: Core, kind: CallRequest<T>, options: Request
 
 const NO_HEADERS: Readonly<Record<string, string>> = Object.freeze({});
 
-function badMethod(method: unknown): GenError {
-  return new GenError(`request: method must be one of ${METHODS.join(', ')}, not ${formatValue(method)}.`);
-}
-
 const NO_QUERY: Call<unknown>['query'] = Object.freeze([]);
 
 function queryOf(query: Query | undefined): Call<unknown>['query'] {
   if (query === undefined) return NO_QUERY;
   return Object.entries(query).flatMap(([name, value]) =>
-    [value ?? []].flat().map((one): [string, string] => [name, String(one)]),
+    [value ?? []].flat().map((item): [string, string] => [name, String(item)]),
   );
 }
 
-/** Returns the path. Throws if it would leave the base URL, because URL parsers resolve `..`, even if it's encoded. */
-function requestPath(given: RequestPath): string {
-  const path = typeof given === 'function' ? given() : given;
+/** Returns the path. Throws if it would leave the base URL: URL parsers resolve `..`, even if it's encoded. */
+function requestPath(pathOrBuilder: RequestPath): string {
+  const path = typeof pathOrBuilder === 'function' ? pathOrBuilder() : pathOrBuilder;
   if (/^\/(?!\/)[^\\\s]+$/.test(path) && !/^[^?#]*\/(\.|%2e){1,2}([/?#]|$)/i.test(path)) return path;
   throw new GenError(`request: path must start with one "/" and stay below baseUrl, not ${JSON.stringify(path)}.`);
 }

@@ -6,7 +6,7 @@ import type { Limits } from '../store/rate-limits.js';
 import type { Store } from '../store/store.js';
 import type { Hooks, Logger, LogLevel } from './events.js';
 
-/** Validated options. Functions provide secrets and environment variables. */
+/** Validated options. Secrets and environment variables are read by functions, when a call needs them. */
 export interface Config {
   /** Returns the base URL without a trailing slash. Throws a {@link GenError} if none is set. */
   readonly baseUrl: () => string;
@@ -38,7 +38,7 @@ export interface Config {
   readonly random: Random;
 }
 
-/** Reads an environment variable. Without `process` there are none, and Deno may deny access. */
+/** Reads an environment variable. Runtimes without `process` have none, and Deno may deny access. */
 export function readVariable(name: string): { readonly value?: string | undefined; readonly denied?: string } {
   try {
     return { value: globalThis.process?.env?.[name]?.trim() || undefined };
@@ -72,7 +72,7 @@ const OWN_HEADERS: Readonly<Record<string, string>> = {
 
 /** Returns the headers with lowercase names. Throws a {@link GenError} for a header that the client sets. */
 export function readHeaders(headers: Readonly<Record<string, string>> = {}): Record<string, string> {
-  const read: Record<string, string> = {};
+  const lowercase: Record<string, string> = {};
   for (const [name, value] of Object.entries(headers)) {
     const key = name.toLowerCase();
     if (Object.hasOwn(OWN_HEADERS, key)) throw new GenError(`headers must not set ${name}. Use ${OWN_HEADERS[key]}.`);
@@ -81,7 +81,7 @@ export function readHeaders(headers: Readonly<Record<string, string>> = {}): Rec
     if (typeof value !== 'string' || /[^\t\x20-\x7e\x80-\xff]/.test(value)) {
       throw new GenError(`headers: ${name} has a value that is invalid in HTTP.`);
     }
-    read[key] = value;
+    lowercase[key] = value;
   }
-  return read;
+  return lowercase;
 }

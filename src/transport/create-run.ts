@@ -5,11 +5,11 @@ import type { RequestOptions } from '../rules/options.js';
 import type { JobRunState, RunRules } from '../rules/run-state.js';
 import type { Job, JobCall } from '../schemas/job.js';
 
-/** Records the ends of jobs. One object per store. */
+/** Records how jobs ended. One object per store. */
 export interface JobRecords {
   /**
-   * Waits briefly. Calls `recorded`: true if this step ended the entry, undefined without an entry. A failure becomes a
-   * warning.
+   * Records a job's end, and waits briefly for the store. Calls `recorded` with true if this call ended the entry, or with
+   * undefined if there is no entry. Reports a failure to `warn`.
    */
   recordEnd(
     jobId: string,
@@ -26,9 +26,9 @@ export interface JobRecords {
 export interface LedgerCreate {
   readonly records: JobRecords;
   readonly owner: string;
-  /** Records the run's state before a pause, so that it can be resumed there after a crash. */
+  /** Records the run's state before a pause, so that a crashed run resumes from it. */
   save(state: JobRunState, signal?: AbortSignal): Promise<void>;
-  /** Ends the run. `isDelivered`: the program has its outcome. Waits briefly for the store if there is a `caller`. */
+  /** Ends the run. `isDelivered` is true if the program has its outcome. With `caller`, waits briefly for the store. */
   end(isDelivered: boolean, caller?: Pick<RequestOptions, 'signal'>): Promise<void>;
 }
 

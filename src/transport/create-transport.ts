@@ -110,7 +110,7 @@ function requestPromise<T>({ result, idempotencyKey }: StartedCall<T>): RequestP
   });
 }
 
-/** Returns the response of a stream, with the result of the caller's `read`. */
+/** Passes the response of a stream to `read`, and returns its result as the data. */
 async function applyRead<T>(
   result: Promise<LayerResult<Response>>,
   read: StreamRequest<T>['read'],

@@ -30,7 +30,6 @@ interface KeyUse {
 
 const LOOPBACK = /^(.+\.)?localhost$|^127\.|^\[::1\]$/;
 
-/** Finds the account of each key. `warn` goes to the logger. */
 export function createCredentials(config: Config, warn: (message: string) => void): Credentials {
   let lastLogin: Login | undefined;
   let cachedLimits: { readonly account: ClientAccount; readonly limits: RateLimits } | undefined;

@@ -19,7 +19,7 @@ export interface RejectedCall {
   readonly url: string;
   readonly idempotencyKey: string | undefined;
   readonly attempts: number;
-  /** If true, the service rejects the call with JSON, so a page comes from a proxy. */
+  /** If true, the service rejects such a call with JSON, so an HTML page must come from a proxy. */
   readonly expectsJson: boolean;
   /** Removed from everything in the error, because a service may echo it. */
   readonly secret: string | undefined;
@@ -44,7 +44,7 @@ export function decodeError(rejection: RejectedResponse, call: RejectedCall): AP
   const body = parseJson(text) ?? storageError(text);
   const objects = errorObjectsIn(body);
   const anyCode = findCode(objects);
-  // An unknown word that contains the key is an echo of it, not a code.
+  // An undocumented code that contains the API key is an echo of the key.
   const code = anyCode && (isDocumented(anyCode) || clean(anyCode) === anyCode) ? anyCode : undefined;
   const documented = code === undefined ? undefined : rowOf(BY_CODE, code);
   const { status } = rejection;
@@ -101,7 +101,7 @@ function errorObjectsIn(body: unknown): readonly Fields[] {
   return [error, isFields(error) ? error.data : undefined, root, inner, data, firstError, details].filter(isFields);
 }
 
-/** Returns any documented code, or the first value that looks like a code. */
+/** Returns the first documented code, or else the first value that looks like a code. */
 function findCode(objects: readonly Fields[]): string | undefined {
   const names = ['code', 'error', 'errorCode', 'error_code', 'type', 'detail', 'message'];
   const documented = first(objects, names, (value) =>

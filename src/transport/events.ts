@@ -116,7 +116,7 @@ export function traced<T>(
   );
 }
 
-/** Runs `work`, and publishes its start, and its end only if it fails, because a job ends long after its create. */
+/** Runs `work` and publishes its start. Publishes its end only if it fails, because a job ends long after its create. */
 export function tracedStart<T>(
   channel: TraceChannel | undefined,
   message: { error?: unknown },

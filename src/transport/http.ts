@@ -15,12 +15,12 @@ import { type Attempt, type Call, detailsOf, type Http } from './call.js';
 import type { Config } from './config.js';
 import type { TransferRequest } from './transport.js';
 
-/** Bytes that may still be buffered below fetch after it has read a file's last byte. */
+/** Bytes that the socket may still buffer after fetch has read a file's last byte. */
 const SOCKET_BUFFER_BYTES = 1024 * 1024;
 /** A slower connection counts as broken. */
 const MIN_BYTES_PER_MS = 100;
 
-/** The layers implement retries, timeouts, and errors themselves, because they cover the body, too. */
+/** The layers implement retries, timeouts, and errors, because theirs include reading the body. */
 const KY_OPTIONS = { retry: 0, timeout: false, throwHttpErrors: false } as const;
 
 export function createHttp({ headers }: Config): Http {
@@ -52,8 +52,8 @@ const ACCEPT_JSON = { accept: 'application/json' };
 const SEND_JSON = { ...ACCEPT_JSON, 'content-type': 'application/json' };
 
 /**
- * Sends the attempt and follows allowed redirects. If the runtime buffers each body that could be redirected, a file's redirect
- * is an error, because a file must not be buffered in memory.
+ * Sends the attempt and follows allowed redirects. If the runtime buffers each body that could be redirected, a redirect of a
+ * file is an error, because files must not be buffered in memory.
  */
 export async function send(attempt: Attempt): Promise<Response> {
   const { call } = attempt;
@@ -67,7 +67,7 @@ export async function send(attempt: Attempt): Promise<Response> {
   }
 }
 
-/** Returns the request of the attempt. A file is opened for each attempt. */
+/** Returns the request of the attempt. Opens a file again for each attempt. */
 function requestOf(attempt: Attempt): OutgoingRequest | Promise<OutgoingRequest> {
   const { kind, json } = attempt.call;
   if (kind.type === 'transfer') return transferFile(attempt, kind.request);
@@ -114,7 +114,7 @@ function addressOf({ prefix, query }: Call<unknown>) {
   };
 }
 
-/** Converts a stream to a Node.js stream, which every fetch for Node.js sends. node-fetch would send a web stream as text. */
+/** Converts a stream to a Node.js stream, which every fetch for Node.js can send. node-fetch would send a web stream as text. */
 function nodeStream(stream: ReadableStream): BodyInit {
   const node = builtIn<{ readonly Readable: { fromWeb(stream: ReadableStream): BodyInit } }>('stream');
   return node?.Readable.fromWeb(stream) ?? stream;
@@ -158,8 +158,8 @@ async function followRedirects(attempt: Attempt, first: OutgoingRequest): Promis
 }
 
 /**
- * Returns the request of a file, whose timeout restarts as bytes are sent. After the last byte, the timeout allows for bytes that
- * are still buffered. A body in one piece reports no progress, so its timeout depends on its size.
+ * Returns the request of a file. Its timeout restarts as bytes are sent. After the last byte, the timeout covers bytes that are
+ * still buffered. A body in one piece reports no progress, so its timeout depends on its size.
  */
 async function transferFile({ call, deadline }: Attempt, request: TransferRequest): Promise<OutgoingRequest> {
   const { 'content-length': length, ...headers } = request.headers;
@@ -168,7 +168,7 @@ async function transferFile({ call, deadline }: Attempt, request: TransferReques
   const body = await deadline.race(Promise.resolve(request.body(() => restart(buffered))));
   const size = bodySize(body);
   restart(size ?? buffered);
-  // The runtime sets a length that it knows. The Edge runtime would send the header twice.
+  // The runtime sets the length of a body in one piece. On the Edge runtime, the header would be sent twice.
   return { body, headers: size === undefined && length !== undefined ? request.headers : headers };
 }
 
@@ -211,7 +211,9 @@ function innermostMessage(error: Error, depth = 0): string {
   const { cause, message, name } = error;
   // Node.js tries several addresses, and each can fail for another reason.
   if (error instanceof AggregateError && error.errors.length > 0 && depth < MAX_CAUSES) {
-    const messages = error.errors.map((it) => (it instanceof Error ? innermostMessage(it, depth + 1) : reasonOf(it)));
+    const messages = error.errors.map((each) =>
+      each instanceof Error ? innermostMessage(each, depth + 1) : reasonOf(each),
+    );
     return [...new Set(messages)].join('; ');
   }
   return cause instanceof Error && depth < MAX_CAUSES ? innermostMessage(cause, depth + 1) : message || name;

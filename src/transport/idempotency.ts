@@ -60,10 +60,10 @@ function checkPart(part: unknown): string | number {
 }
 
 /**
- * Option of a create for the proxy, which passes the page's input. The key then identifies the input and not the params, which can
- * differ between versions of an app.
+ * Option of a create that the proxy sends: the page's input. The key identifies the input instead of the params, which can differ
+ * between versions of an app.
  */
-export const PAGE_INPUT: unique symbol = Symbol.for('gen-client.asked');
+export const PAGE_INPUT: unique symbol = Symbol.for('gen-client.page-input');
 
 /** Returns a digest of the params, without those that can change when a call is repeated: upload IDs and webhook URLs. */
 export function digestOf(name: string, params: object): string | undefined {

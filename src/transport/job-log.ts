@@ -8,18 +8,17 @@ import type { JobSnapshot } from './transport.js';
 
 /** Maximum number of tracked jobs in all accounts. The oldest are evicted first. */
 const MAX_JOBS = 10_000;
-/** The phases of a job as bits. */
+/** Phases of a job as bits. */
 const PHASES: Readonly<Record<JobEvent['phase'], number>> = { accepted: 1, final: 2, stored: 4 };
 
 interface LoggedJob {
   /** Fields of its next event. */
   fields: Omit<JobEvent, 'phase' | 'jobId' | 'status' | 'waitedMs'>;
   status: string;
-  /** True once the job is known to be final. */
   hasEnded?: true;
   expiresMs?: number | undefined;
   acceptedMs?: number | undefined;
-  /** If true, a poll or a create has returned it, not only a webhook. */
+  /** If true, a poll or a create has returned the job. Otherwise, only webhooks have reported it. */
   isPolled: boolean;
   /** Reported phases, as a sum of {@link PHASES}. */
   reported: number;
@@ -27,7 +26,7 @@ interface LoggedJob {
   trace?: JobTrace | undefined;
   /** The channel of the trace. */
   channel?: TraceChannel | undefined;
-  /** The end that a ledger has recorded. */
+  /** Key of the end that a ledger has recorded. */
   recordedEnd?: string;
 }
 
@@ -40,18 +39,18 @@ export interface JobOrigin {
   readonly trace: JobTrace | undefined;
 }
 
-/** A job's end that isn't reported or recorded yet. */
+/** A job's end, to record and report. */
 export interface EndedJob {
   readonly records: readonly JobRecords[];
   readonly status: string;
-  /** Undefined if it's unknown. */
+  /** Undefined if unknown. */
   readonly chargedTokens: number | undefined;
   readonly isPolled: boolean;
-  /** Expiry of the file's link. Undefined if it's unknown. */
+  /** Expiry of the file's link. Undefined if unknown. */
   readonly expiresMs: number | undefined;
   /** If true, this process created the job. */
   readonly isOwn: boolean;
-  /** The creates in flight. One of them may have created the job. */
+  /** Creates in flight, one of which may have created the job. */
   readonly creates: readonly Promise<unknown>[];
   /** Called when a ledger has recorded the end. */
   recorded(): void;
@@ -63,7 +62,7 @@ export interface JobListeners {
   readonly now: () => number;
   readonly report: (event: JobEvent) => void;
   readonly channel: TraceChannel | undefined;
-  /** The client's ledgers. Another process may have recorded the create there. */
+  /** Records of the client's stores, in which another process may have recorded the create. */
   readonly records: readonly JobRecords[];
 }
 
@@ -100,9 +99,9 @@ export class JobLog {
     create.then(remove, remove);
   }
 
-  /** Handles a job from a create or a poll. Returns its end if it must be recorded. */
+  /** Handles a job from a create or a poll. Returns its end if the job is final. */
   reportJob({ job, ...cost }: JobSnapshot, to: JobListeners, origin?: JobOrigin): EndedJob | undefined {
-    // Most polls return a running job, which is nothing new.
+    // Most polls return a running job, which needs no report.
     if (!origin && !isFinal(job)) return undefined;
     const logged = this.#logged(job.id);
     const quotedTokens = tokensIn(cost.quotedTokens) ?? tokensIn(job.quotedTokenCost);
@@ -129,7 +128,7 @@ export class JobLog {
     return isFinal(job) || logged.hasEnded ? this.#endOf(job, logged, to) : undefined;
   }
 
-  /** Handles a webhook about the end of a job, which contains only its status. */
+  /** Handles a webhook about a job's end. The webhook contains only the status. */
   announce({ id, status }: Job, to: JobListeners): EndedJob | undefined {
     const job = { id, status };
     if (!isFinal(job)) return undefined;
@@ -168,7 +167,7 @@ export class JobLog {
     logged.expiresMs = Date.parse(textIn(job.providerOutputExpiresAt) ?? '') || logged.expiresMs;
     const { status, fields, isPolled, acceptedMs, expiresMs } = logged;
     const { chargedTokens } = fields;
-    // An end from a webhook has no cost. A poll records it again with the cost.
+    // A webhook reports the end without the charge. A poll records it again with the charge.
     const end = `${status} ${chargedTokens} ${isPolled}`;
     const records = end === logged.recordedEnd ? [] : [...new Set([...logged.records, ...to.records])];
     const recorded = () => {
@@ -223,7 +222,7 @@ export function chargedTokensOf(job: Job): number | undefined {
   return tokensIn(job.finalTokenCost) ?? (job.status === 'failed' ? 0 : undefined);
 }
 
-/** Returns the namespace of a job that another process created, if its media type identifies it. */
+/** Returns the namespace of a job that another process created, if its media type determines it. */
 function callOf({ mediaType }: Job): JobCall | undefined {
   return mediaType === 'image' ? 'images' : mediaType === 'video' ? 'videos' : undefined;
 }

@@ -31,7 +31,7 @@ function layersOf({ core, request, limit, options }: Call<unknown>): readonly Op
   ];
 }
 
-/** Returns true if a hook, a logger, or a diagnostics channel listens, so that calls must be traced. */
+/** Returns true if a hook, a logger, or a diagnostics channel needs the call's events. */
 function isObserved(core: Core): boolean {
   const channels = core.channels();
   return (
@@ -39,7 +39,6 @@ function isObserved(core: Core): boolean {
   );
 }
 
-/** A call in flight, and its idempotency key. */
 export interface StartedCall<T> {
   readonly idempotencyKey?: string | undefined;
   readonly result: Promise<LayerResult<T>>;
@@ -63,7 +62,7 @@ async function runLayers<T>(call: Call<T>): Promise<LayerResult<T>> {
   }
 }
 
-/** Passes the call to the first layer at or below `depth`, which passes it on to the next. */
+/** Passes the call to the first enabled layer at or below `depth`. Below the last one, sends the attempt. */
 function runFrom<T>(call: Call<T>, layers: readonly Optional[], depth: number): Promise<LayerResult<T>> {
   for (let index = depth; index < layers.length; index++) {
     const layer = layers[index];

@@ -88,7 +88,7 @@ async function readBody(attempt: Attempt, response: Response) {
   const { call, deadline } = attempt;
   const read = deadline.race(readText(response, response.ok ? MAX_RESPONSE_BYTES : MAX_ERROR_BYTES));
   if (response.ok) return read.catch(networkFailure);
-  // The status proves the rejection, so don't retry for an incomplete body.
+  // The status alone proves the rejection, so an incomplete body isn't retried.
   const { text } = await read.catch((error: unknown) => {
     if (call.signal?.aborted) throw error;
     return { text: '' };
@@ -129,7 +129,7 @@ function recordSize(responseInfo: ResponseInfo, text: string, value: unknown): v
 /** Reads up to `maxBytes` of the body as text, after decompression. `isComplete` is true if that is the entire body. */
 async function readText(response: Response, maxBytes: number) {
   const { headers, body } = response;
-  // The runtime never reads more than a known length.
+  // The runtime never reads more than the Content-Length.
   const fits = (bodyLength(headers) ?? Number.POSITIVE_INFINITY) <= maxBytes;
   if (body === null || fits) return { text: await response.text(), isComplete: true };
   const { bytes, end } = await readUpTo(body, maxBytes);
@@ -149,8 +149,8 @@ interface StreamOptions {
 }
 
 /**
- * Guards a body: each read may take `idleMs`, an abort ends it immediately, and its listener is removed when the body
- * ends, fails, or is canceled.
+ * Guards a body: each read may take `idleMs`, and an abort ends it immediately. Removes the abort listener when the body ends,
+ * fails, or is canceled.
  */
 function guardedBody(
   source: ReadableStream<Uint8Array<ArrayBuffer>>,
@@ -162,7 +162,7 @@ function guardedBody(
     if (cancel) reader.cancel(reason).catch(() => {});
   };
   const guarded: UnderlyingDefaultSource<Uint8Array<ArrayBuffer>> = {
-    // Also ends a reader that is between two reads.
+    // Listen for aborts between reads, too.
     start(controller) {
       const abort = () => {
         controller.error(deadline.signal.reason);

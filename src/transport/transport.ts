@@ -61,7 +61,7 @@ export type Warn = (message: string) => void;
 export type RequestPath = string | (() => string);
 
 interface RequestBase {
-  /** The method as users call it, for example `videos.create`. */
+  /** Name of the SDK method, for example `videos.create`. */
   readonly name: string;
   /** Path relative to the base URL. Build paths with IDs with the `path` tag. */
   readonly path: RequestPath;
@@ -69,7 +69,7 @@ interface RequestBase {
   readonly limit?: RateLimitName | undefined;
 }
 
-export interface RequestFiles extends Pick<BodyFiles, 'copy' | 'upload' | 'outline' | 'forget'> {
+export interface RequestFiles extends Pick<BodyFiles, 'copy' | 'upload' | 'checkJson' | 'forget'> {
   onSuccess?(): void;
   /** Awaited before the call rejects with `error`. If `wasSent` is true, a request may have reached the service. */
   onFailure?(error: unknown, wasSent: boolean): Promise<void>;
@@ -92,10 +92,10 @@ export interface JsonRequest<T> extends RequestBase {
   readonly method: 'GET' | 'POST' | 'DELETE' | 'PUT' | 'PATCH';
   readonly query?: Query | undefined;
   readonly body?: unknown;
-  /** If true, an empty response is a failure, because the job may exist. */
+  /** If true, an empty response is an error, because a job may exist. */
   readonly creates?: boolean;
   readonly call?: JobCall;
-  /** Settles when the call that also waits for the job ends. */
+  /** Settles when `createAndWait` ends. Undefined for `create`. */
   readonly waits?: Promise<unknown> | undefined;
   readonly run?: CreateRun | undefined;
   extractJob?(data: T): JobSnapshot;
@@ -110,7 +110,7 @@ export interface JsonRequest<T> extends RequestBase {
   readonly options?: OptionsSchema | 'checked' | undefined;
   /** Files in the body. They are uploaded after the check. */
   readonly files?: RequestFiles | undefined;
-  /** Decodes the body. Throws a ResponseError if something essential is missing. */
+  /** Decodes the body. Throws a ResponseError if a required field is missing. */
   readonly decode: (body: unknown, context: DecodeContext) => T;
 }
 
@@ -140,7 +140,7 @@ export interface TransferRequest {
 }
 
 export interface StoringCall {
-  /** The function as users call it, for example `saveOutput`. */
+  /** Name of the SDK function, for example `saveOutput`. */
   readonly name: string;
   readonly jobId: string;
   readonly signal?: AbortSignal | undefined;

@@ -21,20 +21,20 @@ export interface BodyFileOptions extends RequestOptions {
   readonly onUploadProgress?: ((progress: UploadProgress) => unknown) | undefined;
 }
 
-/** Files in a call's body. Each is uploaded once, even if a retry or another call sends it again. */
+/** Files in a call's body. Each is uploaded once, even for a retry or another call. */
 export interface BodyFiles {
-  /** Copies `body` but not its files, because the caller may change the object during the call. */
+  /** Copies `body` without copying its files, because the caller may change the object during the call. */
   copy(body: unknown): unknown;
   /** Returns `body` with upload IDs instead of files. The first call uploads them. */
   upload(body: unknown, options: BodyFileOptions): Promise<unknown>;
-  /** Returns `body` as JSON without the files. Throws if a value can't be serialized. */
-  outline(body: unknown): string;
+  /** Throws if a value other than a file can't be serialized as JSON. */
+  checkJson(body: unknown): void;
   ids(): readonly string[];
   /** Marks the uploads as used, because a job may exist. */
   markUsed(): void;
-  /** Deletes the uploads that no other call uses. Ignores failures, because leftover uploads are private and free. */
+  /** Deletes the uploads that no other call uses. Ignores failures, because uploads are private and free. */
   remove(): Promise<void>;
-  /** Called when the service no longer has an upload. Returns false if all are new, because a retry would fail again. */
+  /** Forgets the uploads of earlier calls, one of which the service no longer has. Returns false if there are none. */
   forget(): boolean;
 }
 
@@ -85,7 +85,7 @@ export function filesIn(steps: UploadSteps, body: unknown, purpose?: 'character'
   };
   return {
     copy: (body) => replaceFiles(body, new Map()),
-    outline: (body) => JSON.stringify(replaceFiles(body, new Map(files.map(({ source }) => [source, ''])))),
+    checkJson: (body) => void JSON.stringify(replaceFiles(body, new Map(files.map(({ source }) => [source, ''])))),
     async upload(body, options) {
       uploading ??= uploadAll(options);
       await uploading;
@@ -117,7 +117,7 @@ export function listFiles(body: unknown): BodyFile[] {
   return files;
 }
 
-/** Returns true for any object or function. `prepareFile` validates it later, with a better error. */
+/** Returns true for any object or function. `prepareFile` throws a better error for one that isn't a file. */
 function isFile(value: unknown): boolean {
   return isObject(value) || typeof value === 'function';
 }

@@ -33,10 +33,10 @@ export interface DescribedFile extends UploadFile {
   readonly params: CreateUploadParams;
 }
 
-/** Documented size limits. Types that the service adds later have none. */
+/** Documented size limits. Types that the service adds later have no limit. */
 const MAX_BYTES: Readonly<Record<string, number>> = UPLOAD_BYTES;
 
-/** Opens a source for step 2 only. Step 1 has already described the file, so only the size matters. */
+/** Opens a source for step 2 only. Step 1 has described the file, so only its size is validated. */
 export function openFile(value: unknown, options: Pick<FileOptions, 'sizeBytes' | 'onProgress'>): UploadFile {
   const { source, sizeBytes } = openSource(value, options);
   return toFile(source, sizeBytes, reporter(options));
@@ -125,14 +125,14 @@ function toFile(source: Source, sizeBytes: number, report: ReportProgress): Uplo
     failure: () => sourceFailure,
     finish: () => current?.finish(),
     discard: () => {
-      // The request may have locked the stream, so end the content directly.
+      // The request may have locked the stream, so stop the content directly.
       if (current !== undefined) current.end();
       else if (openedContent !== undefined || !repeatable) stop(start());
     },
     async peek(bytes) {
       if (bytes === 0) return new Uint8Array();
       const content = source.open();
-      // Let `discard` end a read in flight.
+      // Store the content first, so that `discard` can stop a read in flight.
       openedContent = content;
       const chunks = await firstChunks(content, bytes);
       openedContent = repeatable ? undefined : replay(chunks, content);

@@ -39,7 +39,7 @@ export function recognizeSource(source: unknown): Source {
 
 const SOURCES = [isMemory, ArrayBuffer.isView, isBlob, isRereadable, isResponseSource, isStream, isAsyncIterable];
 
-/** Returns advice for a value that isn't a source, or undefined for a source. */
+/** Returns the problem with a value that isn't a source, or undefined for a source. */
 export function problemOfSource(value: unknown): string | undefined {
   const isSource = typeof value === 'function' || SOURCES.some((is) => is(value));
   return isSource ? undefined : notASource(value);
@@ -187,7 +187,7 @@ function asBytes(chunk: unknown): Uint8Array {
   throw new TypeError(`A source must yield bytes (Uint8Array), not ${typeof chunk}. Remove its text encoding.`);
 }
 
-/** Also matches buffers from another realm: a frame, a vm context, or a test environment. */
+/** Returns true for a buffer, including one from another realm such as a frame, a vm context, or a test environment. */
 export function isMemory(value: unknown): value is ArrayBufferLike {
   return /^\[object (Shared)?ArrayBuffer\]$/.test(Object.prototype.toString.call(value));
 }

@@ -14,7 +14,7 @@ export interface UploadUse {
    * least one ended with `unused`.
    */
   end(as: 'used' | 'unused'): boolean;
-  /** Called when the service no longer has the upload. */
+  /** Forgets the upload, because the service no longer has it. */
   forget(): void;
 }
 

@@ -28,17 +28,17 @@ export async function* watchJob(
   const removeListener = onAbort(signal, () => stop.abort(signal?.reason));
   const updates = createFeed<JobUpdate>();
   let hasUpdated = false;
-  const update = (seen: Job, progress: JobProgress) => {
-    updates.push({ job: seen, ...progress });
+  const update = (polled: Job, progress: JobProgress) => {
+    updates.push({ job: polled, ...progress });
     hasUpdated = true;
-    return onUpdate?.(seen, progress);
+    return onUpdate?.(polled, progress);
   };
   const wait = jobWaits.waitInLoop(job, { ...options, signal: stop.signal, onUpdate: update });
   wait.then(updates.close, updates.close);
   try {
     yield* updates.values();
     const finalJob = await wait;
-    // A job that was already final is not polled.
+    // A job that is already final isn't polled.
     if (!hasUpdated && (isCompleted(finalJob) || options.throwOnFailure === false)) yield { job: finalJob, ...ENDED };
     jobWaits.markDelivered(finalJob);
     outcomeOf(finalJob, options.throwOnFailure);
@@ -81,8 +81,8 @@ export async function* waitForJobs(
 }
 
 /**
- * Yields the results in completion order, then throws the collected errors. An abort of `outer` throws immediately.
- * Exiting the loop aborts the signal that `finalJob` receives.
+ * Yields the results in completion order, and then throws the collected errors. An abort of `signal` throws immediately. Exiting
+ * the loop aborts the signal that `finalJob` receives. `failureText` completes the message "2 jobs …".
  */
 export async function* inCompletionOrder<T, R extends object>(
   items: Iterable<T>,

@@ -34,7 +34,7 @@ export interface JobWaits {
   /** Like `waitForJob`, for a loop that calls `markDelivered` itself. Resolves with the final job. */
   waitInLoop(job: Job | string, options: WaitOptions): Promise<Job>;
   markDelivered(job: Job): void;
-  /** Waits as part of a longer call, which has validated the options. Resolves with the final job, in any status. */
+  /** Waits as part of a longer call, which has validated the options. Resolves with the final job, whatever its status. */
   follow(target: WaitTarget): Promise<Job>;
   notify(event: JobNotice): void;
   /** Clock for delays between calls. */
@@ -49,11 +49,11 @@ export function createJobWaits({ config, transport, pollJob, scheduling: schedul
   const { jobs, warn } = transport;
   const schedulers = new Map<string, PollScheduler>();
   const scheduling = async (signal?: AbortSignal) => {
-    const { id, ...rest } = await schedulingOf(signal);
-    setAndEvict(schedulers, id, rest.scheduler, MAX_ACCOUNTS);
-    return rest;
+    const { id, scheduler, limits } = await schedulingOf(signal);
+    setAndEvict(schedulers, id, scheduler, MAX_ACCOUNTS);
+    return { scheduler, limits };
   };
-  // Events don't identify the account, so try every scheduler. True if a wait matched.
+  // Events don't identify the account, so notify every scheduler. Returns true if the job has a wait.
   const deliver = (notification: Parameters<PollScheduler['notify']>[0]) =>
     [...schedulers.values()].map((scheduler) => scheduler.notify(notification)).includes(true);
   const notifications = store && sharedNotifications({ store, config, warn, deliver });
@@ -90,12 +90,11 @@ export function createJobWaits({ config, transport, pollJob, scheduling: schedul
       if (!notification) return;
       notifications?.publish(event);
       const job = jobIn(event);
-      const loading = config.needsLogin ? undefined : scheduling();
-      Promise.resolve(loading).then(
-        (current) => {
+      Promise.resolve(config.needsLogin ? undefined : scheduling()).then(
+        (account) => {
           if (deliver(notification) || !job) return;
           const { id, status } = job;
-          if (current && notification.isVerified) void learnCharge(context, current, { id, status });
+          if (account && notification.isVerified) void learnCharge(context, account, { id, status });
           else jobs.announce({ id, status }, notification.isVerified === true);
         },
         // Without an API key, there are no waits to notify.
@@ -105,7 +104,7 @@ export function createJobWaits({ config, transport, pollJob, scheduling: schedul
   };
 }
 
-/** Validates the options and waits. Not async, because each of thousands of waits would retain another 0.5 kB frame. */
+/** Validates the options and waits. Not async, because the frame of an async function costs 0.5 kB for each wait. */
 function startWait(
   job: Job | string,
   options: WaitOptions,
@@ -119,9 +118,9 @@ function startWait(
     if (target.job && isSettled(target.job)) return Promise.resolve(target.job);
     const leftMs = timeoutMs === false ? Number.POSITIVE_INFINITY : timeoutMs;
     const release = jobs.own(target.id);
-    const ended = follow({ ...target, options, leftMs, timeoutMs: leftMs });
-    if (release) ended.then(release, release);
-    return ended;
+    const finalJob = follow({ ...target, options, leftMs, timeoutMs: leftMs });
+    if (release) finalJob.then(release, release);
+    return finalJob;
   } catch (error) {
     return Promise.reject(error);
   }
@@ -131,9 +130,8 @@ function targetOf(target: unknown): Pick<WaitTarget, 'id' | 'job'> {
   if (typeof target === 'string' && target) return { id: target, job: undefined };
   const { id, status, job, then } = isFields(target) ? target : {};
   if (typeof id === 'string' && id) return { id, job: typeof status === 'string' ? (target as Job) : undefined };
-  const hint = then !== undefined ? ' Await the create first.' : '';
-  const created = job !== undefined || then !== undefined;
-  throw new GenError(
-    `waitForJob accepts a job or its ID.${hint}${created ? ' Pass the `job` of what create returns: waitForJob(created.job).' : ''}`,
-  );
+  const isPromise = then !== undefined;
+  const hint = isPromise ? ' Await the create first.' : '';
+  const fix = isPromise || job !== undefined ? ' Pass the `job` of what create returns: waitForJob(created.job).' : '';
+  throw new GenError(`waitForJob accepts a job or its ID.${hint}${fix}`);
 }

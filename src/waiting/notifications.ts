@@ -43,7 +43,7 @@ function isOnOrigin(url: string | null | undefined, baseUrl: string | undefined)
   return new URL(url).origin === new URL(baseUrl).origin;
 }
 
-/** Forwards notifications to other processes, and passes theirs to `deliver`. */
+/** Sends notifications to other processes, and passes theirs to `deliver`. */
 export interface SharedNotifications {
   publish(event: JobNotice): void;
   /** Starts listening for one wait. Returns a function that stops it. Undefined if the store can't notify. */
@@ -59,7 +59,7 @@ export interface NotificationsInStore {
 
 export type OpenSharedNotifications = (options: NotificationsInStore) => SharedNotifications;
 
-/** Opens notifications with the store's own code. */
+/** Opens the store's notifications. Returns undefined for a store without them. */
 export function sharedNotifications(options: NotificationsInStore): SharedNotifications | undefined {
   const { [SHARING]: sharing }: { readonly [SHARING]?: { readonly openNotifications: OpenSharedNotifications } } =
     options.store as object;

@@ -3,7 +3,7 @@ import { type Candidate, type JobStats, rankOf } from '../rules/polling.js';
 
 export interface Ranked extends Candidate {
   dueMs: number;
-  /** Statistics of the job's model, shared by all of its jobs. */
+  /** Statistics of the model, shared by all of its jobs. */
   shared: { stats: JobStats };
   /** Remaining polls at short intervals after the job's end was announced. */
   eager: number;
@@ -23,7 +23,7 @@ export const NO_LIMITS: PollLimits = { peek: () => ({ limit: Number.POSITIVE_INF
 /** Longest pause after a 429. */
 const MAX_PAUSE_MS = 60_000;
 
-/** Jobs under one rate limit that are due for a poll. Releases them at the pace that the polls' share of the limit allows. */
+/** Queue of the due jobs under one rate limit. Polls get a share of the limit, which sets the queue's pace. */
 export class PollQueue<E extends Ranked> {
   readonly #limits: PollLimits;
   readonly #urgent = new Set<E>();
@@ -69,7 +69,7 @@ export class PollQueue<E extends Ranked> {
     return entry;
   }
 
-  /** Takes a poll for a job outside the queue. Returns false if none is available. */
+  /** Uses a poll for a job outside the queue. Returns false if none is available. */
   tryAcquire(now: number, isUrgent: boolean): boolean {
     if (this.#waitMs(now, isUrgent, 0) > 0) return false;
     this.#savedPolls--;
@@ -84,7 +84,7 @@ export class PollQueue<E extends Ranked> {
     return Math.max(this.#waitMs(now, true, 0) + aheadMs, nextFreeMs);
   }
 
-  /** Pauses all polls after a 429, for at most one minute. Other clients or processes have used up the limit. */
+  /** Pauses all polls for at most one minute after a 429, because other clients or processes have used up the limit. */
   pause(now: number, requestedMs: number): void {
     this.#pausedUntilMs = Math.max(this.#pausedUntilMs, now + Math.min(requestedMs, MAX_PAUSE_MS));
   }
@@ -109,8 +109,7 @@ export class PollQueue<E extends Ranked> {
   }
 
   /**
-   * Returns the job with the highest rank, or a charge-only job if no other is due. Without a limit, the order doesn't
-   * matter.
+   * Returns the job with the highest rank, or a charge-only job if no other is due. Without a limit, the order doesn't matter.
    */
   #first(now: number): E | undefined {
     const [first] = this.#due;

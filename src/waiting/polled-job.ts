@@ -26,7 +26,7 @@ export interface PolledJob extends Ranked {
   /** Time when a poll first returned the job as completed but without its file. */
   filelessSinceMs: number | undefined;
   lastError: unknown;
-  /** The most reliable announcement of its end so far. Each type makes the job urgent once. */
+  /** The most reliable announcement of the job's end. Each type makes the job urgent once. */
   announcement: 'hint' | 'verified' | undefined;
   isLearned: boolean;
   /** The completed job from a verified event. From `atMs` on, waits end with it. */
@@ -86,7 +86,7 @@ export class JobTimings {
   ): PolledJob {
     const ageMs = this.#ageMs(job);
     const shared = this.#statsOf(job);
-    // Only the ID is known, so the job may have ended.
+    // If only the ID is known, poll immediately, because the job may have ended.
     const firstMs = job ? (pollIntervalMs ?? this.#spread(shared.stats.timing.firstMs) - ageMs) : 0;
     return {
       id,
@@ -134,7 +134,7 @@ export class JobTimings {
     const tookMs = hasEnded ? Date.parse(job.completedAt ?? '') - Date.parse(job.createdAt ?? '') : Number.NaN;
     const ageMs = tookMs >= 0 ? tookMs : now - entry.sinceMs;
     const hasCompleted = isCompleted(job);
-    // Ignore failed jobs, because many are rejected within moments.
+    // Ignore failed jobs, because many fail almost immediately.
     if (hasCompleted || !hasEnded) entry.shared.stats = withPoll(entry.shared.stats, ageMs, hasCompleted);
     if (hasCompleted) this.completed(entry, job, ageMs);
   }
@@ -151,9 +151,9 @@ export class JobTimings {
     if (isSettled(job)) return ENDED;
     const { sinceMs, durationClass } = subscriber.entry;
     const durationMs = this.#durations?.expectedMs(durationClass ?? statsKey(job));
-    const progress = progressOf(durationMs, now - sinceMs, subscriber.progress);
-    subscriber.progress = progress.progress;
-    return progress;
+    const estimate = progressOf(durationMs, now - sinceMs, subscriber.progress);
+    subscriber.progress = estimate.progress;
+    return estimate;
   }
 
   #statsOf(job: Job | undefined): Ranked['shared'] {

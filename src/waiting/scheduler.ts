@@ -17,16 +17,16 @@ const POLLS_PER_TURN = 64;
 const MAX_NOTIFICATIONS = 256;
 /** Minimum delay between a poll and another one that a repeated notification triggers. */
 const MIN_REPEAT_MS = 2_500;
-/** How long a verified event waits for a poll before it ends the wait. */
+/** Delay before a verified event ends a wait. A poll in this time has more details. */
 const EVENT_DELAY_MS = 2_000;
-/** On Workers, a request can end without cleanup. Its poll counts as abandoned after this. */
+/** Age at which a poll counts as abandoned, because on Workers a request can end without cleanup. */
 const ABANDONED_MS = 5_000;
 /** Maximum jobs polled only for their charge. */
 const MAX_CHARGE_JOBS = 10_000;
 const DEFAULT_MAX_RETRY_AFTER_MS = 120_000;
 
 /** Abort reason of a poll that is retried. Shared by copies of the package. */
-export const RESTART = Symbol.for('gen-client.poll-again');
+export const RESTART = Symbol.for('gen-client.restart-poll');
 
 interface PollResult {
   readonly job: Job;
@@ -39,8 +39,8 @@ interface PollResult {
  * Schedules the polls of all waits of one account.
  *
  * A job is due one poll interval after its last poll. Due jobs are polled at the rate limit's pace, in the order of `rankOf`,
- * and all waits on the job get the result. Waits don't depend on each other. Each polls and sleeps in its caller's context, and
- * if one ends, the next one polls. On Workers, requests can't share objects, so each wait checks whether it is due.
+ * and all waits on the job get the result. Each wait polls and sleeps in its caller's context. If it ends, the job's next wait
+ * polls. On Workers, requests can't share I/O objects, so each wait checks whether its job is due.
  */
 export class PollScheduler {
   readonly #clock: Clock;
@@ -49,7 +49,7 @@ export class PollScheduler {
   readonly #chargeOnly = new Map<string, PolledJob>();
   readonly #notDue = new Set<PolledJob>();
   readonly #announced = new Map<string, JobNotification>();
-  /** One queue per set of rate limits. It retains its pace when no wait is open. */
+  /** One queue per set of rate limits. It retains its pace while there are no waits. */
   readonly #queues = new WeakMap<PollLimits, PollQueue<PolledJob>>();
   /** Queues that may contain due jobs. */
   readonly #busy = new Set<PollQueue<PolledJob>>();
@@ -80,8 +80,8 @@ export class PollScheduler {
     this.#queues.set(limits, queue);
     const entries = this.#entriesOf(start);
     const entry = entries.get(id) ?? this.#timings.begin(start, now);
-    const state = { progress: undefined, version: entry.version, checkedMs: now };
-    const subscriber = { entry, queue, wait, pollIntervalMs, maxRetryAfterMs, ...state };
+    const options = { wait, pollIntervalMs, maxRetryAfterMs };
+    const subscriber = { ...options, entry, queue, progress: undefined, version: entry.version, checkedMs: now };
     entry.subscribers.push(subscriber);
     if (entry.subscribers.length === 1) {
       entries.set(id, entry);
@@ -158,12 +158,12 @@ export class PollScheduler {
     return ends;
   }
 
-  /** If true, the last poll ended at least one poll interval ago. For example, the process was suspended. */
+  /** Returns true if the last poll ended at least one poll interval ago, for example because the process was suspended. */
   isOutdated({ entry }: JobSubscriber): boolean {
     return this.#clock.now() - entry.lastPollMs >= this.#timings.intervalMs(entry);
   }
 
-  /** If true, the wait's poll started at least one poll interval ago. */
+  /** Returns true if the wait's poll started at least one poll interval ago. */
   hasStalled(subscriber: JobSubscriber): boolean {
     const { entry } = subscriber;
     return entry.poller === subscriber && this.#clock.now() - entry.pollSinceMs >= this.#timings.intervalMs(entry);
@@ -176,13 +176,13 @@ export class PollScheduler {
     entry.subscribers.splice(at, 1);
     this.#endPoll(subscriber);
     if (entry.subscribers.length === 0) this.#drop(entry);
-    // The next wait on the job takes over.
+    // The job's next wait polls.
     else if (this.#entriesOf(entry).get(entry.id) === entry) this.#delayUntil(entry, entry.dueMs);
     this.#planTurn();
   }
 
   /**
-   * Handles a report that a job has ended: polls it, or ends its waits if the event is verified. Returns false if the
+   * Handles a notification that a job has ended: polls the job, or ends its waits if the event is verified. Returns false if the
    * job has no wait.
    */
   notify(notification: JobNotification): boolean {
@@ -284,7 +284,7 @@ export class PollScheduler {
     this.#stopTimer = this.#clock.after(nextMs, next, { isIdle: this.#entries.size === 0 });
   }
 
-  /** Starts all polls that are allowed. Returns the milliseconds until the next. */
+  /** Starts all polls that are allowed. Returns the milliseconds until the next one. */
   #serve(queue: PollQueue<PolledJob>, now: number): number {
     while (this.#inFlight < MAX_POLLS_IN_FLIGHT && this.#polledInTurn < POLLS_PER_TURN) {
       const entry = queue.next(now, this.#inFlight);

@@ -1,4 +1,4 @@
-// Notifications between processes. A webhook that one process receives wakes the waits of the others, through the store.
+// Notifications between processes. A webhook that one process receives wakes the waits of the others through the store.
 import { callObserver, reasonOf } from '../runtime/callbacks.js';
 import { wallOf } from '../runtime/clock.js';
 import { isText } from '../schemas/envelope.js';

@@ -40,12 +40,12 @@ export interface WaitContext {
   readonly warn: (message: string) => void;
 }
 
-/** Pauses between calls of a key function that fails before the first poll. */
+/** Backoff between calls of a key function that fails before the first poll. */
 const KEY_PAUSE = { firstMs: 1_000, maxMs: 60_000 } as const;
 /** Maximum charge-only polls for a job. With their backoff, they take five minutes. */
 const MAX_CHARGE_POLLS = 8;
 
-/** Waits until a job is settled. Always removes its timer, listener, and subscriber at the end. */
+/** Waits until a job is settled. */
 export async function followJob(context: WaitContext, target: WaitTarget): Promise<Job> {
   const { id, leftMs, timeoutMs } = target;
   const { signal, pollIntervalMs, onUpdate } = target.options;
@@ -102,13 +102,10 @@ interface WaitEnd extends Pick<WaitTarget['options'], 'signal'> {
   readonly hasStalled: () => boolean;
 }
 
-/** Timeout of the extra poll after the wait's own timeout. */
+/** Timeout of the extra poll after the wait's timeout. */
 const LAST_POLL_MS = 5_000;
 
-/**
- * A wait in its caller's context, with a single timer for its timeout and a single listener on its signal. The
- * scheduler decides what it does next.
- */
+/** A wait in its caller's context, with a single timer for its timeout and a single listener on its signal. */
 class WaitLoop {
   readonly #clock: Clock;
   readonly #limit: WaitEnd | undefined;
@@ -150,7 +147,7 @@ class WaitLoop {
     if (this.#ended) throw this.#ended.reason;
   }
 
-  /** Resolves when the wait is woken, and rejects with the reason when it ends. May resolve early. */
+  /** Resolves when the wait is woken, or earlier. Rejects with the reason when the wait ends. */
   sleep(): Promise<void> {
     return new Promise((resolve, reject) => {
       // On Workers, another request can't resolve this promise, so the wait checks periodically.
@@ -178,7 +175,7 @@ class WaitLoop {
     this.#working?.abort(RESTART);
   }
 
-  /** Returns the result of `work`. Throws the reason as soon as the wait ends. */
+  /** Returns the result of `work`. Throws the reason immediately if the wait ends. */
   async during<T>(work: (signal: AbortSignal) => PromiseLike<T>): Promise<T> {
     this.throwIfEnded();
     const working = new AbortController();
@@ -228,10 +225,7 @@ function inCallersContext(
   return (job, progress) => inContext(() => callObserver(() => onUpdate(job, progress), failed));
 }
 
-/**
- * Polls once for the charge of a job whose end an event reported. Reports the end without a charge if the poll fails or
- * the job has no charge.
- */
+/** Polls for the charge of a job after an event reported its end. Without a charge, reports only the end. */
 export async function learnCharge(context: WaitContext, at: Scheduling, { id, status }: Job): Promise<void> {
   const mayPoll = !FAILURES[status] && context.jobs.isWatched(id) && at.scheduler.pollsForCharge;
   const isPolled = mayPoll && (await pollCharge(context, at, id).catch(() => false));

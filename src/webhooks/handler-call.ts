@@ -1,4 +1,4 @@
-// Explains calls of a web handler with a framework's own arguments.
+// Explains how to call a web handler if it was called with a framework's arguments.
 import { GenError } from '../errors/gen-error.js';
 import { type Fields, isFields } from '../schemas/envelope.js';
 

@@ -121,7 +121,7 @@ const STATUS_OF_REASON: { readonly [R in WebhookErrorReason]?: number } = {
   body_parsed: 500,
 };
 
-// `busy`: another copy is in progress, or its process crashed. A retry after the lease handles the event.
+// `busy`: another copy is in progress, or its process has crashed. If so, a retry after the lease handles the event.
 const STATUS_OF_VERDICT: { readonly [V in Verdict]: number } = {
   handled: 200,
   done: 200,

@@ -5,7 +5,7 @@ import { sleep } from '../runtime/deadline.js';
 import type { WebhookEvent } from '../schemas/webhook-event.js';
 import { type Decision, type Store, updateGroup } from '../store/store.js';
 
-/** Result of a claim: the event is new, another copy is in progress, or it was handled. */
+/** Result of a claim: the event is new, another copy is in progress, or the event was handled. */
 type Claimed = 'new' | 'busy' | 'done';
 
 /**
@@ -31,7 +31,7 @@ export interface InboxOptions {
   readonly report: (error: unknown, event: WebhookEvent) => void;
 }
 
-/** Handles each event once. Deduplicates only in the store, because on Workers promises end with their request. */
+/** Handles each event once. Deduplicates in the store only, because on Workers promises end with their request. */
 export function createInbox(options: InboxOptions): (event: WebhookEvent) => Delivery {
   return (event) => {
     const claim = claimEvent(event, options);
@@ -100,7 +100,7 @@ async function handleOnce(event: WebhookEvent, { record, endsMs }: Claim, option
   return verdict;
 }
 
-/** The only key of an event's group: `done`, or its owner. */
+/** The only key of an event's group. Its value is `done`, or the owner. */
 const STATE_KEY = 'state';
 const HANDLED = 'done';
 const HANDLED_TTL_MS = 3 * DAY_MS;

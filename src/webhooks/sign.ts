@@ -31,8 +31,8 @@ const SIGN_OPTIONS = option.optionsOf({
 });
 
 /**
- * Signs an event as the service does, to test a receiver. A string is signed unchanged, so you can test broken bodies,
- * too. Throws a GenError for an invalid option.
+ * Signs an event as the service does, to test a receiver. A string is signed unchanged, so that you can test invalid bodies.
+ * Throws a GenError for an invalid option.
  *
  * @example
  * const { body, headers } = await signWebhook(event, { secret: 'whsec_test' });
@@ -45,7 +45,7 @@ export async function signWebhook(event: object | string, options: SignWebhookOp
   const { secret, timestamp, now = systemClock.now } = options ?? {};
   const body = typeof event === 'string' ? event : textOf(event);
   const stamp = String(timestamp ?? Math.floor(now() / 1000));
-  const digests = await Promise.all(secretsOf(secret).map((one) => signatureOf(one, stamp, body)));
+  const digests = await Promise.all(secretsOf(secret).map((key) => signatureOf(key, stamp, body)));
   const signature = `t=${stamp}${digests.map((digest) => `,v1=${digest}`).join('')}`;
   const { id, type } = isFields(event) ? event : {};
   const values = [id, type, jobIdIn(event), stamp, signature];

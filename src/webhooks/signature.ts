@@ -63,7 +63,7 @@ export type WebhookBody = string | Uint8Array | ArrayBuffer;
 /** Signed bytes, or their text. */
 export type RawBody = string | Uint8Array;
 
-/** Timeout for reading the body, because a stranger could keep the connection open. */
+/** Timeout for reading the body. Without it, an attacker could keep connections open. */
 const BODY_TIMEOUT_MS = 10_000;
 
 /** Reads the signed bytes, up to `maxBytes` and {@link BODY_TIMEOUT_MS}. */

@@ -164,7 +164,7 @@ export interface VerifiedWebhook {
 const VERIFIED = Symbol.for('gen-client.verified-webhook');
 
 interface VerifiedMark extends Pick<VerifiedWebhook, 'body' | 'signature'> {
-  /** The marked event. A mark that was copied to another object is invalid. */
+  /** The marked event. The mark is invalid on any other object. */
   readonly event: object;
 }
 

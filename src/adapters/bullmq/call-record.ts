@@ -1,5 +1,4 @@
 import type { Job as BullJob } from 'bullmq';
-import type { CallKind } from '../../client/run-calls.js';
 import { GenError } from '../../errors/index.js';
 import {
   type JobRunState,
@@ -10,7 +9,7 @@ import {
   startRun,
 } from '../../rules/run-state.js';
 import { isFields } from '../../schemas/envelope.js';
-import { JOB_CALLS, type Job } from '../../schemas/job.js';
+import { JOB_CALLS, type Job, type JobCall } from '../../schemas/job.js';
 import { shortenKey } from '../../transport/idempotency.js';
 
 /** BullMQ job that represents a queued call. */
@@ -33,7 +32,7 @@ export interface GenJobData {
   /** Version of the record. A worker leaves newer records to other workers. @default 1 */
   readonly version?: number | undefined;
   /** Namespace of the create. */
-  readonly call: CallKind;
+  readonly call: JobCall;
   /** Body of the create. Once the service accepts it, upload IDs replace the files. */
   readonly params: Readonly<Record<string, unknown>>;
   /** If false, the params aren't validated against the documented rules. */

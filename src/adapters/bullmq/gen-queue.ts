@@ -1,6 +1,5 @@
 import { type ConnectionOptions, type JobsOptions, Queue } from 'bullmq';
 import type { DefaultVideoModel, EditModel, ImageModel, OpenString, VideoModel } from '../../catalog.js';
-import type { CallKind } from '../../client/run-calls.js';
 import { ConnectionError, GenError, PreflightError } from '../../errors/index.js';
 import * as option from '../../rules/options.js';
 import { checkCharacter, checkFallbacks, checkImage, checkVideo, checkVideoEdit } from '../../rules/preflight.js';
@@ -9,6 +8,7 @@ import { callObserver } from '../../runtime/callbacks.js';
 import { systemClock, systemRandom } from '../../runtime/clock.js';
 import { startDeadline } from '../../runtime/deadline.js';
 import type { CharacterParams } from '../../schemas/character.js';
+import type { JobCall } from '../../schemas/job.js';
 import type { CheckedImageParams, ImageParams } from '../../schemas/params.js';
 import type {
   CheckedVideoEditParams,
@@ -99,7 +99,7 @@ export function createGenQueue(connection: ConnectionOptions, options: GenQueueO
   // Without a listener, BullMQ prints errors.
   queue.on('error', (error: Error) => callObserver(() => onError?.(error)));
   const jobIndex = openJobIndex(connection, options);
-  const creator = (call: CallKind) => ({
+  const creator = (call: JobCall) => ({
     create: (params: object, enqueueOptions?: EnqueueOptions) => enqueueCall(queue, call, params, enqueueOptions),
   });
   return {
@@ -207,7 +207,7 @@ interface NewCall {
   /** Name of the call in error messages. */
   readonly name: string;
   readonly id: string;
-  readonly call: CallKind;
+  readonly call: JobCall;
   readonly params: Readonly<Record<string, unknown>>;
   readonly options: EnqueueOptions;
 }
@@ -215,7 +215,7 @@ interface NewCall {
 /** Queues a call and returns its record. Settles within `timeoutMs`, even if Redis is unavailable. */
 async function enqueueCall(
   queue: Queue<GenJobData, GenJobResult>,
-  call: CallKind,
+  call: JobCall,
   input: object,
   options: EnqueueOptions = {},
 ): Promise<GenQueueJob> {

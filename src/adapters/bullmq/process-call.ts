@@ -1,6 +1,6 @@
 import { DelayedError, type Queue, UnrecoverableError } from 'bullmq';
 import type { GenClient } from '../../client/client.js';
-import { type CallKind, createResultOf, pollRunJob, type StepResult, sendRunCreate } from '../../client/run-calls.js';
+import { createResultOf, pollRunJob, type StepResult, sendRunCreate } from '../../client/run-calls.js';
 import { BudgetExceededError } from '../../errors/client-errors.js';
 import { GenError, WaitTimeoutError } from '../../errors/index.js';
 import { backoff } from '../../rules/backoff.js';
@@ -12,7 +12,7 @@ import type { CreateStep, EndStep, JobRunState, LastStep, ReadStep, RunRules } f
 import { reasonOf } from '../../runtime/callbacks.js';
 import { type Clock, systemRandom } from '../../runtime/clock.js';
 import type { Budget } from '../../schemas/budget.js';
-import type { CompletedJob } from '../../schemas/job.js';
+import type { CompletedJob, JobCall } from '../../schemas/job.js';
 import { outcomeOf } from '../../waiting/wait.js';
 import {
   CREATE_PRIORITY,
@@ -267,7 +267,7 @@ async function storeRun({ context, queueJob }: Work, run: JobRunState, failure?:
  * Returns the poll interval in milliseconds. The index can contain jobs of calls that were removed manually, so the number of
  * unfinished calls is an upper bound.
  */
-async function pollPaceMs({ client, queue, jobIndex }: WorkerContext, call: CallKind): Promise<number> {
+async function pollPaceMs({ client, queue, jobIndex }: WorkerContext, call: JobCall): Promise<number> {
   const unfinished = queue.getJobCountByTypes('active', 'delayed', 'waiting', 'prioritized', 'waiting-children');
   const jobs = Math.max(1, Math.min(...(await Promise.all([jobIndex.size(), unfinished]))));
   return queuedPollMs(call, jobs, client.limits()['jobs.get'], systemRandom.next());

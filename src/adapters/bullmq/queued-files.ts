@@ -1,7 +1,7 @@
 // Stores the files of a queued call in its record. The worker opens them again.
-import type { CallKind } from '../../client/run-calls.js';
 import { GenError, UploadError } from '../../errors/index.js';
 import { MB } from '../../rules/limits.js';
+import type { JobCall } from '../../schemas/job.js';
 import { FILE_PATH } from '../../schemas/upload.js';
 import { type BodyFile, checkFiles, listFiles, replaceFiles } from '../../uploading/body-files.js';
 
@@ -19,7 +19,7 @@ const MAX_MB = 1;
  * Returns a call's params as JSON. Throws a GenError for a file that can't survive a restart or is too large for Redis. With
  * `preflight`, throws a PreflightError for an invalid file.
  */
-export async function storeFiles(call: CallKind, params: Params, preflight: boolean): Promise<Params> {
+export async function storeFiles(call: JobCall, params: Params, preflight: boolean): Promise<Params> {
   let bytes = 0;
   for (const { source, at } of listFiles(params)) {
     if (pathOf(source) !== undefined) continue;

@@ -1,11 +1,11 @@
 import type { GenClient } from '../../client/client.js';
-import { type CallKind, checkClient, createResultOf, pollRunJob, sendRunCreate } from '../../client/run-calls.js';
+import { checkClient, createResultOf, pollRunJob, sendRunCreate } from '../../client/run-calls.js';
 import { GenError } from '../../errors/index.js';
 import { errorJson } from '../../rules/failure-kind.js';
 import { callback, checkOptions, optionsOf } from '../../rules/options.js';
 import type { Recover, RunEvent } from '../../rules/run-state.js';
 import { isFields } from '../../schemas/envelope.js';
-import { isFinal, type Job } from '../../schemas/job.js';
+import { isFinal, type Job, type JobCall } from '../../schemas/job.js';
 import { jobErrorOf } from '../../waiting/wait.js';
 import { recoverRules } from '../../waiting/wait-options.js';
 import { copyOutput, type StoredOutput } from '../storage/copy-output.js';
@@ -38,7 +38,7 @@ export function createActivities(client: GenClient, options: ActivityOptions = {
   return {
     async create(input) {
       const { call, params, key, model, recover } = requireFields(input, ['call', 'params', 'key']);
-      const create = { call: call as CallKind, params: params as object as Record<string, unknown>, key: String(key) };
+      const create = { call: call as JobCall, params: params as object as Record<string, unknown>, key: String(key) };
       const { event } = await createResultOf(async () => {
         const request = { ...create, model: typeof model === 'string' ? model : null };
         const { job } = await sendRunCreate(

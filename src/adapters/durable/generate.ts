@@ -1,4 +1,4 @@
-import { type CallKind, detachedRules } from '../../client/run-calls.js';
+import { detachedRules } from '../../client/run-calls.js';
 import { GenError } from '../../errors/index.js';
 import { nextDetachedStep } from '../../rules/detached-run.js';
 import { errorJson } from '../../rules/failure-kind.js';
@@ -7,7 +7,7 @@ import * as option from '../../rules/options.js';
 import { type JobRunState, type Recover, type RunEvent, startRun } from '../../rules/run-state.js';
 import { extra, isFields } from '../../schemas/envelope.js';
 import { invalidValueMessage } from '../../schemas/format-value.js';
-import { type CompletedJob, JOB_CALLS } from '../../schemas/job.js';
+import { type CompletedJob, JOB_CALLS, type JobCall } from '../../schemas/job.js';
 import { shortenKey } from '../../transport/idempotency.js';
 import type { StoredOutput } from '../storage/copy-output.js';
 import type { StoreEvent } from './activities.js';
@@ -16,7 +16,7 @@ import type { DurableEngine, Json } from './engines.js';
 /** Options of {@link generate}. */
 export interface GenerateOptions {
   /** Namespace of the create: `images`, `videos`, `videoEdits`, or `characters`. */
-  readonly call: CallKind;
+  readonly call: JobCall;
   /** Body of the create, as JSON. Pass files as upload IDs or URLs. */
   readonly params: object;
   /**

@@ -15,7 +15,7 @@ interface AttemptInfo extends ResponseInfo {
   error?: unknown;
 }
 
-/** Authorizes, sends, and decodes one attempt within its timeout. The bottom of the pipeline. */
+/** Authorizes, sends, and decodes one attempt within its timeout. Runs below all layers. */
 export async function attempt<T>(call: Call<T>): Promise<LayerResult<T>> {
   const { core, trace, slot } = call;
   const observer = core.observer();
@@ -41,7 +41,7 @@ export async function attempt<T>(call: Call<T>): Promise<LayerResult<T>> {
     const { status } = response;
     if (responseInfo) Object.assign(responseInfo, { status, requestId: scrubbedRequestId(response, secret) });
     if (slot) slot.outcome = slotOutcomeOf(response);
-    // For a 429, the limit is paused first.
+    // After a 429, the rate limit layer pauses the limit before it releases the slot.
     if (!isUncounted(status)) slot?.end();
     return await readResponse(call, current, response);
   } catch (thrown) {

@@ -50,8 +50,10 @@ function copyBody<T>(call: Call<T>): Call<T> {
   const { files } = call.request;
   if (body === undefined) return call;
   try {
-    if (files) files.outline(body);
-    if (files) return { ...call, body: files.copy(body) };
+    if (files) {
+      files.checkJson(body);
+      return { ...call, body: files.copy(body) };
+    }
     const json = JSON.stringify(body);
     if (json === undefined) throw new TypeError(`it is ${formatValue(body)}`);
     return { ...call, json };
@@ -79,8 +81,8 @@ export const filesLayer: Layer = async (call, next) => {
 };
 
 /**
- * Sends the body with its uploads. If the service no longer has an earlier call's upload, uploads such files again, once. Sends
- * the same key first, because a rejection may not use it up. If the key repeats its rejection, sends a derived key.
+ * Sends the body with its uploads. If the service no longer has an upload of an earlier call, uploads the file again, once. Retries
+ * with the same key first, because a rejection may not use it up. If the rejection is repeated, retries with a derived key.
  */
 async function sendWithFiles<T>(call: Call<T>, next: Next<T>, files: RequestFiles): Promise<LayerResult<T>> {
   const { options, core, idempotencyKey: key } = call;

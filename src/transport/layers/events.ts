@@ -12,7 +12,7 @@ import {
   tracedStart,
 } from '../events.js';
 
-/** Traces the call and, for a create, its job from the same start. */
+/** Traces the call and, for a create, its job. Both traces start together. */
 export const observeLayer: Layer = (call, next) => {
   const { core, kind, name, label } = call;
   const channels = core.channels();
@@ -27,7 +27,7 @@ export const observeLayer: Layer = (call, next) => {
   return job ? tracedStart(jobChannel, job, send) : send();
 };
 
-/** Returns the params without files, because a trace is retained as long as its job. */
+/** Returns the params without files, because a trace is retained until its job ends. */
 function tracedParams(body: unknown): unknown {
   return replaceFiles(body, new Map(listFiles(body).map(({ source }) => [source, {}])));
 }

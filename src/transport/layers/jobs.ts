@@ -36,7 +36,7 @@ async function reportJobIn<T>(
 /** Copies of the package share the log under this name. The number is the protocol version. */
 const LOG = 'jobs/1';
 const MEMORY = 'job-memory/1';
-/** How many logged warnings are remembered. */
+/** Maximum remembered warnings. */
 const MAX_WARNED = 100;
 
 type ReporterCore = Pick<Core, 'config' | 'credentials' | 'ledger' | 'clock' | 'channels' | 'observer' | 'warn'>;
@@ -47,7 +47,7 @@ export function createJobReporter(core: ReporterCore): JobReporter {
   return {
     trackCreate: (create) => logOf(credentials.account())?.trackCreate(create),
     async reportJob({ request, body, idempotencyKey, label, trace, sent, signal }, snapshot) {
-      // Logged, because the result of a wait, a queue, or a batch doesn't contain them. Each poll repeats them.
+      // Log them once, because each poll repeats them, and the result of a wait, a queue, or a batch doesn't contain them.
       for (const warning of snapshot.warnings ?? []) {
         const line = `job ${snapshot.job.id}: ${warning}`;
         if (!warned.has(line)) core.warn(line);
@@ -104,7 +104,7 @@ function listeners(core: ReporterCore): JobListeners {
   };
 }
 
-/** Learns the price of the job's kind, and starts to measure its duration. */
+/** Learns the price of jobs of this kind, and starts to measure the job's duration. */
 function learnJob(account: ClientAccount, priced: PricedCall, { job, quotedTokens }: JobSnapshot): void {
   account.learned.durations.created(job.id, priced);
   const tokens = tokensIn(quotedTokens) ?? tokensIn(job.quotedTokenCost);
@@ -125,9 +125,9 @@ function isWatched(core: ReporterCore, jobId: string, account = core.credentials
 }
 
 /**
- * Reports how a job ended, first to the ledgers, which settle its budgets at the charge, and then to the listeners. The process
- * that ended the entry reports the charge or, without an entry, the process that created the job. While creates are in flight,
- * the end of an unknown job is delayed, because a webhook can arrive before the response to its create.
+ * Reports a job's end, first to the ledgers, which settle its budgets, and then to the listeners. The charge is reported by the
+ * process that ended the entry or, without an entry, by the one that created the job. While creates are in flight, the end of an
+ * unknown job is delayed, because a webhook can arrive before the response to its create.
  */
 async function reportEnd({ warn, clock }: ReporterCore, ended: EndedJob, jobId: string): Promise<void> {
   const { records, recorded, report, isOwn, creates, ...end } = ended;
@@ -141,7 +141,7 @@ async function reportEnd({ warn, clock }: ReporterCore, ended: EndedJob, jobId: 
     recorded();
     isFirst ||= isNew;
   };
-  await Promise.all(records.map((it) => it.recordEnd(jobId, end, { recorded: entryEnded, warn })));
+  await Promise.all(records.map((record) => record.recordEnd(jobId, end, { recorded: entryEnded, warn })));
   const isUnknown = !isOwn && withoutEntry === records.length;
   // On Workers, a call must not wait for another request.
   if (isUnknown && creates.length > 0 && !clock.perRequest) void Promise.allSettled(creates).then(() => report(false));

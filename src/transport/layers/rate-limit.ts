@@ -10,7 +10,7 @@ import { loadLogin } from './attempt.js';
 /** Pause of the rate limit after a 429 without `Retry-After`. */
 const DEFAULT_PAUSE_MS = 1_000;
 
-/** How long a key from a key function is used before the function is called again. */
+/** How long a key is used before its key function is called again. */
 const KEY_FRESH_MS = 1_000;
 
 export function waitsForRateLimit({ limit, core: { config } }: Call<unknown>): boolean {
@@ -18,8 +18,8 @@ export function waitsForRateLimit({ limit, core: { config } }: Call<unknown>): b
 }
 
 /**
- * Takes a slot of the rate limit before the attempt, and releases it when the response's headers arrive, which starts the
- * slot's window. A 429 pauses the rate limit before the next call gets the slot.
+ * Acquires a slot of the rate limit before the attempt, and releases it when the response's headers arrive, which starts the
+ * slot's window. A 429 pauses the rate limit before the slot is released.
  */
 export const rateLimitLayer: Layer = async (call, next) => {
   const { core } = call;
@@ -51,7 +51,7 @@ export const rateLimitLayer: Layer = async (call, next) => {
   }
 };
 
-/** Throws a RateLimitError if no slot is free. Doesn't acquire one. */
+/** Throws a RateLimitError if no slot is free. Doesn't use a slot. */
 export async function requireFreeSlot(call: Call<unknown>): Promise<void> {
   const { core, limit, signal } = call;
   if (limit === undefined || core.config.rateLimit === 'off') return;
@@ -71,7 +71,7 @@ async function waitForSlot(limits: RateLimits, { core, limit = '', signal, trace
   try {
     const release = await limits.acquire(limit, { signal, warn, onWait: trace && onWait });
     if (!signal?.aborted) return release;
-    // The abort came in the same tick as the slot.
+    // The call was aborted in the same tick.
     release('unused');
     throw signal.reason;
   } finally {
@@ -94,7 +94,7 @@ async function acquireFreeSlot(limits: RateLimits, call: Call<unknown>): Promise
     detached && idempotencyKey !== undefined
       ? { id: digestOfKey(idempotencyKey), isUrgent: detached.isUrgent ?? false }
       : undefined;
-  // Releases a slot that arrives after an abort.
+  // After an abort, release a slot that was acquired too late.
   const slotOrWaitMs = await abortable(limits.tryAcquire(limit, core, run), signal, (release) => {
     if (typeof release === 'function') release('unused');
   });

@@ -17,7 +17,7 @@ interface RetryProgress {
   /** 429s since the last other failure, and the total time waited for them. */
   waits: number;
   waitedMs: number;
-  /** If true, an attempt had no usable response, so it may have arrived. */
+  /** If true, an attempt got no usable response, so the service may have processed it. */
   responseLost: boolean;
   /** Waits for a file that the service is still publishing, and the time left for them. */
   fileWaits: number;
@@ -43,7 +43,7 @@ export const retryLayer: Layer = async (call, next) => {
         return next(current);
       },
       {
-        // p-retry gives up with no retries left before it calls shouldRetry, so one is always left for 429s.
+        // Without retries left, p-retry gives up before it calls shouldRetry. The extra retry is for 429s.
         retries: call.maxRetries + 1,
         minTimeout: 0,
         signal: call.signal,
@@ -86,7 +86,7 @@ function isUnpublished({ kind }: Call<unknown>, error: unknown): boolean {
   return kind.type === 'stream' && kind.request.publishingMs !== undefined && mayAppearLater(error);
 }
 
-/** Waits for a file that the service is still publishing. Returns false once the time for that is over. */
+/** Waits for a file that the service is still publishing. Returns false if its time to publish is over. */
 async function waitForFile<T>(call: Call<T>, progress: RetryProgress, error: Error): Promise<boolean> {
   const { kind } = call;
   if (kind.type !== 'stream') return false;
@@ -119,7 +119,7 @@ async function waitFor429<T>(
   if (call.neverWaits || progress.waitedMs + waitMs > maxMs) return false;
   progress.waits += 1;
   progress.waitedMs += waitMs;
-  // The rate limit is paused for all calls that long.
+  // The rate limit layer pauses all calls for that time.
   if (retryAfterMs !== undefined && retryAfterMs >= pauseMs && waitsForRateLimit(call)) return true;
   const delayMs = noEarlier(waitMs, random.next());
   core.observer()?.onWait({ callId: trace?.callId ?? '', limit, waitMs: delayMs, queued: 0, reason: 'pause' });

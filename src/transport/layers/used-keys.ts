@@ -1,4 +1,4 @@
-// Idempotency keys that callers chose. For a known key, the service returns the first job, even with different params.
+// Idempotency keys that callers chose. For a repeated key, the service returns the first job, even with different params.
 import { PreflightError } from '../../errors/client-errors.js';
 import { canHaveCreated } from '../../rules/preflight.js';
 import { setAndEvict } from '../../runtime/set-and-evict.js';
@@ -57,8 +57,8 @@ export function digestOfCreate({ request, body, options }: Call<unknown>): strin
   const isChosen = run
     ? run.hasOwnKey
     : (options.idempotencyKey ?? (isFields(body) ? body.idempotency_key : undefined));
-  // A page's key identifies the page's input, not the params that a proxy builds from it. A detached run's key identifies the
-  // run, which must find its job even if a deploy changes its params.
+  // A page's key identifies its input, not the params that the proxy builds from it. A detached run's key identifies the run,
+  // which must find its job even if a deploy changes the params.
   const detached = detachedCall(options);
   const input = detached
     ? { queue: detached.queue }
