@@ -22,7 +22,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     [
       'No double charges.',
       'test/transport/campaign.test.ts',
-      '200 creates through seeded faults create 200 jobs, charge each once, and leave nothing behind',
+      '200 creates through seeded faults create 200 jobs, charge each once, and leave no timers or listeners',
     ],
     [
       '`timeoutMs` limits one attempt: connect, headers, and body.',
@@ -32,7 +32,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     [
       'An abort acts immediately',
       'test/transport/deadlines.test.ts',
-      'an abort acts immediately on %s, with its own reason',
+      'an abort rejects %s immediately with its reason',
     ],
     [
       '500 jobs in one `Promise.all` are fine',
@@ -72,7 +72,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     [
       "so that another library's `fetch` can send it",
       'test/transport/custom-fetch.test.ts',
-      'is called with a URL and an init that contains the body itself',
+      'is called with a URL and an init that contains the body',
     ],
     [
       'stored records (queue, durable runs, stores)',

@@ -28,32 +28,32 @@ it.each([
 ] as const)(
   '%s.createAndWait resubmits a pending reference with a key derived from the one in the body',
   async (resource, params) => {
-    const { client, seen } = reviewService();
+    const { client, requests } = reviewService();
     const namespace: { createAndWait(params: never): Promise<{ id: string }> } = client[resource];
     const job = namespace.createAndWait({ ...params, idempotency_key: 'order-7' } as never);
     expect((await advanceUntil(job)).id).toBe('job_2');
-    const keys = seen.map(({ headers }) => headers['idempotency-key']);
+    const keys = requests.map(({ headers }) => headers['idempotency-key']);
     expect(keys[0]).toBe('order-7');
     expect(keys[1]).toMatch(/^order-7.+/);
     // The body and the header must not contain different keys.
-    for (const { body } of seen) expect(JSON.parse(body)).toEqual(params);
+    for (const { body } of requests) expect(JSON.parse(body)).toEqual(params);
   },
 );
 
 it('a create is retried with the same key while its character is under review, even at the rate limit', async () => {
   const review = () => json({ error: { code: 'character_pending' }, data: { retry_after: 1 } }, { status: 409 });
   const limits = { 'videos.create': { limit: 2, windowMs: 60_000 } };
-  const { client, seen } = stubbed([review, review, () => json({ data: { job: { id: 'job_2', ...DONE } } })], {
+  const { client, requests } = stubbed([review, review, () => json({ data: { job: { id: 'job_2', ...DONE } } })], {
     limits,
   });
   await advanceUntil(client.videos.createAndWait({ prompt: 'x', character_ids: ['c'] }, { idempotencyKey: 'order-7' }));
-  expect(seen.map(({ headers }) => headers['idempotency-key'])).toEqual(['order-7', 'order-7', 'order-7']);
+  expect(requests.map(({ headers }) => headers['idempotency-key'])).toEqual(['order-7', 'order-7', 'order-7']);
 });
 
 it("the wait's timeoutMs doesn't limit single attempts", async () => {
-  const { client, seen } = stubbed(() => json({ data: { job: { id: 'job_2', ...DONE } } }));
+  const { client, requests } = stubbed(() => json({ data: { job: { id: 'job_2', ...DONE } } }));
   await client.videos.createAndWait({ prompt: 'x' }, { timeoutMs: false });
-  expect(seen).toHaveLength(1);
+  expect(requests).toHaveLength(1);
 });
 
 it('a create that fails before it is awaited causes no unhandled rejection', async () => {

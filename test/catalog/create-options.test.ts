@@ -20,24 +20,24 @@ const CALLS: readonly (readonly [string, Call])[] = [
 
 describe.each(CALLS)('videos.%s', (_, call) => {
   it("sends its options' headers and its params with the key", async () => {
-    const { client, seen } = stubbed(response);
+    const { client, requests } = stubbed(response);
     await call(client, { prompt: 'x' }, { headers: { 'x-tenant': 'ann' }, idempotencyKey: 'order-1' });
-    expect(seen).toMatchObject([
+    expect(requests).toMatchObject([
       { method: 'POST', headers: { 'x-tenant': 'ann', 'idempotency-key': 'order-1' }, body: '{"prompt":"x"}' },
     ]);
   });
 
   it('sends invalid params if its options disable the checks', async () => {
-    const { client, seen } = stubbed(response);
+    const { client, requests } = stubbed(response);
     const params = { prompt: 'x', duration: 3_600 };
     expect(await rejection(Promise.resolve(call(client, params)))).toMatchObject({ name: 'PreflightError' });
     await call(client, params, { preflight: false });
-    expect(seen.map(({ body }) => JSON.parse(body))).toEqual([params]);
+    expect(requests.map(({ body }) => JSON.parse(body))).toEqual([params]);
   });
 
   it("has its label in the job's events, but not in the request", async () => {
     const events: JobEvent[] = [];
-    const { client, seen } = stubbed(response, { hooks: { onJob: (event) => void events.push(event) } });
+    const { client, requests } = stubbed(response, { hooks: { onJob: (event) => void events.push(event) } });
     await call(client, { prompt: 'x' }, { label: 'ann' });
     expect(events[0]).toMatchObject({
       call: 'videos',
@@ -46,7 +46,7 @@ describe.each(CALLS)('videos.%s', (_, call) => {
       quotedTokens: 7,
       balanceTokens: 93,
     });
-    expect(JSON.stringify(seen)).not.toContain('ann');
+    expect(JSON.stringify(requests)).not.toContain('ann');
   });
 
   it.each([
@@ -54,17 +54,17 @@ describe.each(CALLS)('videos.%s', (_, call) => {
     [{ label: '' }, /^label must be a non-empty string, not ""\.$/],
     [{ onUploadProgress: 5 as never }, /^onUploadProgress must be a function, not 5\.$/],
   ])('rejects the options %j before it sends anything', async (options, message) => {
-    const { client, seen } = stubbed(response);
+    const { client, requests } = stubbed(response);
     const error = await rejection(Promise.resolve(call(client, { prompt: 'x' }, options)));
     expect(error).toMatchObject({ name: 'GenError', message: expect.stringMatching(message) });
-    expect(seen).toEqual([]);
+    expect(requests).toEqual([]);
   });
 
   it.each([[undefined], ['a fox'], [[]]])('rejects %j as its params before it sends anything', async (params) => {
-    const { client, seen } = stubbed(response);
+    const { client, requests } = stubbed(response);
     const error = await rejection(Promise.resolve(call(client, params as never)));
     expect(error).toMatchObject({ name: 'PreflightError' });
-    expect(seen).toEqual([]);
+    expect(requests).toEqual([]);
   });
 });
 

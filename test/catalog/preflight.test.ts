@@ -16,11 +16,11 @@ function create(client: GenClient, call: Call, params: unknown, options?: object
 }
 
 it("rejects with the service's code and the field, without sending anything", async () => {
-  const { client, seen } = stubbed(() => json(created()));
+  const { client, requests } = stubbed(() => json(created()));
   const params = { model: 'svc-video-pro', prompt: 'x', video: '' };
   const rejected = { code: 'video_edit_source_required', param: 'source_video_upload_id' };
   expect(await rejection(create(client, 'videoEdits', params))).toMatchObject({ name: 'PreflightError', ...rejected });
-  expect(seen).toEqual([]);
+  expect(requests).toEqual([]);
 });
 
 describe('the model table, value by value', () => {
@@ -65,23 +65,23 @@ describe('the model table, value by value', () => {
 });
 
 it('only the service checks params if the call or the client sets `preflight: false`', async () => {
-  const { client, seen } = stubbed(() => json(created()));
+  const { client, requests } = stubbed(() => json(created()));
   await create(client, 'videos', { duration: 7, aspectRatio: '16:9' }, { preflight: false });
-  expect(JSON.parse(seen[0]?.body ?? '')).toEqual({ duration: 7, aspectRatio: '16:9' });
+  expect(JSON.parse(requests[0]?.body ?? '')).toEqual({ duration: 7, aspectRatio: '16:9' });
 
   const off = stubbed(() => json(created()), { preflight: false });
   await create(off.client, 'videoEdits', { model: 'svc-video-gen-2', prompt: 'x', video: 'https://a.test/a.mp4' });
-  expect(off.seen).toHaveLength(1);
+  expect(off.requests).toHaveLength(1);
   await expect(create(off.client, 'videos', { prompt: '' }, { preflight: true })).rejects.toThrow(PreflightError);
 });
 
 it('a call that ignores guidance logs a warning without the URL', async () => {
   const logger = { debug() {}, info() {}, warn: vi.fn<(...words: unknown[]) => void>(), error() {} };
-  const { client, seen } = stubbed(() => json(created()), { logger, logLevel: 'warn' });
+  const { client, requests } = stubbed(() => json(created()), { logger, logLevel: 'warn' });
   const secret = 'http://a.test/a.png?token=s3cret';
   await create(client, 'images', { prompt: secret, references: [{ type: 'image_url', url: secret }] });
   await create(client, 'videos', { prompt: 'x', camera_fixed: true, webhook_url: 'https://a.test/hook' });
-  expect(seen).toHaveLength(2);
+  expect(requests).toHaveLength(2);
   expect(logger.warn).toHaveBeenCalledTimes(1);
   const logged = logger.warn.mock.calls.flat().join(' ');
   expect(logged).toContain('references: the service needs a public URL');

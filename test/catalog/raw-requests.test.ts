@@ -8,8 +8,8 @@ import { BASE_URL, json, rejection, stubbed } from '../transport/support.js';
 function recordLimits(response: unknown = {}) {
   const limits: string[] = [];
   const onRequest = ({ limit }: RequestEvent) => void (limit !== undefined && limits.push(limit));
-  const { client, seen } = stubbed(() => json(JSON.stringify(response)), { hooks: { onRequest } });
-  return { client, seen, limits };
+  const { client, requests } = stubbed(() => json(JSON.stringify(response)), { hooks: { onRequest } });
+  return { client, requests, limits };
 }
 
 describe('a raw request', () => {
@@ -39,18 +39,18 @@ describe('a raw request', () => {
     ['DELETE', '/v1/uploads', undefined],
     ['DELETE', '/v1/uploads/upl_1/parts', undefined],
   ])('%s %s counts against the rate limit %s', async (method, path, limit) => {
-    const { client, limits, seen } = recordLimits();
+    const { client, limits, requests } = recordLimits();
     await client.request({ method, path });
     expect(limits).toEqual(limit === undefined ? [] : [limit]);
-    expect([seen[0]?.method, seen[0]?.url]).toEqual([method, BASE_URL + path]);
+    expect([requests[0]?.method, requests[0]?.url]).toEqual([method, BASE_URL + path]);
   });
 
   it('appends its query without undefined values, and sends its body as JSON', async () => {
-    const { client, seen } = recordLimits({ data: { url: 'https://a.test/speech.mp3' } });
+    const { client, requests } = recordLimits({ data: { url: 'https://a.test/speech.mp3' } });
     const query = { voice: 'ann b', speed: 2, draft: true, seed: undefined };
     const response = await client.request({ method: 'POST', path: '/v1/speech', query, body: { text: 'x' } });
     expect(response).toEqual({ url: 'https://a.test/speech.mp3' });
-    expect(seen).toMatchObject([
+    expect(requests).toMatchObject([
       { method: 'POST', url: `${BASE_URL}/v1/speech?voice=ann+b&speed=2&draft=true`, body: '{"text":"x"}' },
     ]);
   });
@@ -64,9 +64,9 @@ describe('a raw request', () => {
       'query must be a plain object of strings, numbers, booleans, and arrays of these, not a string.',
     ],
   ])('with %s is rejected before it is sent', async (_, request, message) => {
-    const { client, seen } = recordLimits();
+    const { client, requests } = recordLimits();
     const error = await rejection((async () => client.request(request as RawRequest))());
     expect(error).toMatchObject({ name: 'GenError', message: expect.stringContaining(message) });
-    expect(seen).toEqual([]);
+    expect(requests).toEqual([]);
   });
 });

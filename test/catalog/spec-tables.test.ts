@@ -21,7 +21,7 @@ import jobErrors from '../fixtures/job-errors.json' with { type: 'json' };
 import limits from '../fixtures/limits.json' with { type: 'json' };
 import models from '../fixtures/models.json' with { type: 'json' };
 import requestErrors from '../fixtures/request-errors.json' with { type: 'json' };
-import { BASE_URL, json, type Seen, stubbed } from '../transport/support.js';
+import { BASE_URL, json, type ReceivedRequest, stubbed } from '../transport/support.js';
 
 type Method = (...args: unknown[]) => Promise<unknown>;
 
@@ -37,7 +37,7 @@ async function callMethod(
 }
 
 /** Creates a response that is valid for every call. */
-function respond({ method }: Seen): Response {
+function respond({ method }: ReceivedRequest): Response {
   if (method === 'HEAD') return new Response(null, { headers: { 'content-length': '1' } });
   return json({ data: { ...uploadCreated.data, job: { id: 'a b', status: 'queued' }, character_id: 'c' } });
 }
@@ -71,15 +71,15 @@ describe('the endpoints', () => {
     const addName = (trace: unknown) => void names.push((trace as RequestTrace).name);
     const starts = channel('tracing:gen-client:request:start');
     starts.subscribe(addName);
-    const { client, seen } = stubbed(respond, { hooks: { onRequest } });
+    const { client, requests } = stubbed(respond, { hooks: { onRequest } });
     await callMethod(client, row);
     starts.unsubscribe(addName);
     expect(names).toEqual([row.call]);
-    expect(seen).toHaveLength(1);
-    expect(seen[0]?.method).toBe(method);
-    expect(seen[0]?.url.replace(/\?.*/, '')).toBe(BASE_URL + path.replace(/\{\w+\}/, 'a%20b'));
-    if (row.public !== true) expect(seen[0]?.headers.authorization).toMatch(/^Bearer sk-test-/);
-    if (row.creates) expect(seen[0]?.headers['idempotency-key']).toMatch(/^[\da-f-]{36}$/);
+    expect(requests).toHaveLength(1);
+    expect(requests[0]?.method).toBe(method);
+    expect(requests[0]?.url.replace(/\?.*/, '')).toBe(BASE_URL + path.replace(/\{\w+\}/, 'a%20b'));
+    if (row.public !== true) expect(requests[0]?.headers.authorization).toMatch(/^Bearer sk-test-/);
+    if (row.creates) expect(requests[0]?.headers['idempotency-key']).toMatch(/^[\da-f-]{36}$/);
     expect(limits).toEqual(row.limit ? [row.limit] : []);
   });
 
@@ -116,20 +116,20 @@ describe('the endpoints', () => {
   );
 
   it('only GET /v1/models needs no key', async () => {
-    const { client, seen } = stubbed(respond, { apiKey: undefined });
+    const { client, requests } = stubbed(respond, { apiKey: undefined });
     await client.models.list();
-    expect(seen[0]?.headers.authorization).toBeUndefined();
+    expect(requests[0]?.headers.authorization).toBeUndefined();
     for (const row of endpoints.filter(({ public: isPublic }) => isPublic !== true)) {
       await expect(callMethod(client, row), row.call).rejects.toThrow(/apiKey|GEN_API_KEY/);
     }
-    expect(seen).toHaveLength(1);
+    expect(requests).toHaveLength(1);
   });
 
   it("of a registration receives `mode`, and that of a character from a prompt doesn't", async () => {
-    const { client, seen } = stubbed(respond);
+    const { client, requests } = stubbed(respond);
     await client.characters.register({ name: 'Ann', upload_id: 'u' });
     await client.characters.create({ name: 'Ann', prompt: 'x' });
-    expect(seen.map(({ body }) => JSON.parse(body))).toEqual([
+    expect(requests.map(({ body }) => JSON.parse(body))).toEqual([
       { mode: 'register', name: 'Ann', upload_id: 'u' },
       { name: 'Ann', prompt: 'x' },
     ]);
@@ -151,13 +151,13 @@ describe('the fields', () => {
   it.each(Object.entries(fields))('of %s are sent unchanged, under the same names', async (call, rows) => {
     const [resource = '', method = ''] = call.split('.');
     for (const row of rows) {
-      const { client, seen } = stubbed(respond, { preflight: false });
+      const { client, requests } = stubbed(respond, { preflight: false });
       const body = Object.fromEntries(
         rows.filter((other) => 'required' in other || other === row).map((other) => [other.name, sample(other)]),
       );
       const target: Record<string, (params: unknown) => Promise<unknown>> = Reflect.get(client, resource);
       await target[method]?.(body);
-      expect(JSON.parse(seen[0]?.body ?? ''), row.name).toEqual(body);
+      expect(JSON.parse(requests[0]?.body ?? ''), row.name).toEqual(body);
     }
   });
 
@@ -165,15 +165,15 @@ describe('the fields', () => {
     ['images.create', { prompt: '', watermark: false }],
     ['videos.create', { prompt: '', duration: 0, generate_audio: false, seed: 0 }],
   ])('of %s are sent if they are 0, false, or empty', async (call, body) => {
-    const { client, seen } = stubbed(respond, { preflight: false });
+    const { client, requests } = stubbed(respond, { preflight: false });
     await callMethod(client, { call, args: [body] });
-    expect(JSON.parse(seen[0]?.body ?? '')).toEqual(body);
+    expect(JSON.parse(requests[0]?.body ?? '')).toEqual(body);
   });
 
   it("`idempotency_key` is the call's key", async () => {
-    const { client, seen } = stubbed(respond);
+    const { client, requests } = stubbed(respond);
     const { idempotencyKey } = await client.videos.create({ prompt: 'x', idempotency_key: 'order-7' });
-    expect([idempotencyKey, seen[0]?.headers['idempotency-key']]).toEqual(['order-7', 'order-7']);
+    expect([idempotencyKey, requests[0]?.headers['idempotency-key']]).toEqual(['order-7', 'order-7']);
   });
 });
 

@@ -17,8 +17,8 @@ const broken = (): never => {
 
 function setUp(steps: (() => Response | Promise<Response>) | readonly (() => Response)[], options: ClientOptions = {}) {
   const clock = virtualClock();
-  const { client, seen } = stubbed(steps, { [Symbol.for('gen-client.clock')]: clock, ...options });
-  return { client, seen, errorOf: async (call: Promise<unknown>) => clock.until(rejection(call)) };
+  const { client, requests } = stubbed(steps, { [Symbol.for('gen-client.clock')]: clock, ...options });
+  return { client, requests, errorOf: async (call: Promise<unknown>) => clock.until(rejection(call)) };
 }
 
 const full = createBudget({ maxTokens: 1, per: 'total', unknownPrice: () => 2 });
@@ -76,10 +76,10 @@ describe('during the wait', () => {
   };
 
   it.each(Object.entries(waits))("createAndWait throws with its create's key: %s", async (_, steps) => {
-    const { client, seen, errorOf } = setUp(steps);
+    const { client, requests, errorOf } = setUp(steps);
     const error = (await errorOf(client.videos.createAndWait(PROMPT))) as GenError;
     expect(error).toBeInstanceOf(GenError);
-    expect(error.idempotencyKey).toBe(seen[0]?.headers['idempotency-key']);
+    expect(error.idempotencyKey).toBe(requests[0]?.headers['idempotency-key']);
     expect(error.idempotencyKey).toMatch(UUID);
   });
 

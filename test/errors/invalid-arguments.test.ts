@@ -13,7 +13,7 @@ import { createWebhookHandler, signWebhook } from '../../src/webhooks/index.js';
 import { json, rejection, stubbed } from '../transport/support.js';
 
 const KEY = 'sk_live_51H8abcdefghijk';
-const { client, seen } = stubbed(() => json({}), { webhookSecret: 'whsec_1' });
+const { client, requests } = stubbed(() => json({}), { webhookSecret: 'whsec_1' });
 const job = { id: 'job_1', status: 'completed', providerOutputUrl: 'https://service.test/v1/jobs/job_1/output' };
 const prompt = 'a fox';
 const edit = { model: 'svc-video-pro', prompt, video: 'https://a.test/a.mp4' } as const;
@@ -80,7 +80,7 @@ describe.each(CALLS)('the options of %s', (name, call, typo, meant) => {
     expect(GenError.isInstance(error)).toBe(true);
     expect(String(error)).toContain(`${typo}"`);
     expect(String(error)).toContain(meant);
-    expect(seen).toEqual([]);
+    expect(requests).toEqual([]);
   });
 
   it.skipIf(name === 'generate')("aren't shown if they are a string, because it may be a secret", async () => {

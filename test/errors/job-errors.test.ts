@@ -6,9 +6,9 @@ import { json, rejection, stubbed } from '../transport/support.js';
 
 /** Returns the error that waiting for a final job throws. */
 async function ended(job: Job): Promise<JobError> {
-  const { client, seen } = stubbed(() => json({}));
+  const { client, requests } = stubbed(() => json({}));
   const error = await rejection(client.waitForJob(job));
-  expect(seen).toEqual([]);
+  expect(requests).toEqual([]);
   if (!JobError.isInstance(error)) throw error;
   return error;
 }

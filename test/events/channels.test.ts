@@ -143,12 +143,12 @@ describe('the diagnostics channels', () => {
   test('start in the async context of the caller', async () => {
     const { client } = openSandbox();
     const caller = new AsyncLocalStorage<string>();
-    const seen: unknown[] = [];
+    const stores: unknown[] = [];
     const messages: Message[] = [];
     for (const name of ['job', 'request'] as const)
-      listen(name, messages, (phase) => phase === 'start' && seen.push(caller.getStore()));
+      listen(name, messages, (phase) => phase === 'start' && stores.push(caller.getStore()));
     await Promise.all(['a', 'b'].map((name) => caller.run(name, async () => client.videos.create(VIDEO))));
-    expect(seen.sort()).toEqual(['a', 'a', 'b', 'b']);
+    expect(stores.sort()).toEqual(['a', 'a', 'b', 'b']);
   });
 
   test("don't contain a direct upload's query, which is a credential", async () => {

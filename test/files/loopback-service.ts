@@ -5,7 +5,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo, Socket } from 'node:net';
 
 /** A received request. */
-export interface Seen {
+export interface ReceivedRequest {
   readonly method: string;
   readonly path: string;
   readonly headers: IncomingMessage['headers'];
@@ -43,11 +43,11 @@ export interface StoredOutput {
   stallAfter?: number;
 }
 
-type Handler = (request: IncomingMessage, response: ServerResponse, seen: Seen) => unknown;
+type Handler = (request: IncomingMessage, response: ServerResponse, received: ReceivedRequest) => unknown;
 
 /** The two servers, with their objects and requests. */
 export class LoopbackService {
-  readonly seen: Seen[] = [];
+  readonly requests: ReceivedRequest[] = [];
   readonly uploads = new Map<string, StoredUpload>();
   readonly outputs = new Map<string, StoredOutput>();
   readonly jobs = new Map<string, Record<string, unknown>>();
@@ -75,7 +75,7 @@ export class LoopbackService {
   /** Starts the servers, without objects, requests, and faults. */
   async open(): Promise<void> {
     for (const records of [this.uploads, this.outputs, this.jobs]) records.clear();
-    this.seen.length = this.faults.length = this.#count = 0;
+    this.requests.length = this.faults.length = this.#count = 0;
     this.baseUrl = await this.#listen('service', (...exchange) => this.#service(...exchange));
     this.storageUrl = await this.#listen('storage', (...exchange) => this.#storage(...exchange));
   }
@@ -87,12 +87,12 @@ export class LoopbackService {
 
   /** The received requests, such as `POST /v1/uploads`. */
   get log(): string[] {
-    return this.seen.map(({ method, path }) => `${method} ${path.split('?')[0]?.replace(/up_\d+/, ':id')}`);
+    return this.requests.map(({ method, path }) => `${method} ${path.split('?')[0]?.replace(/up_\d+/, ':id')}`);
   }
 
   /** The received GET requests for files. */
-  get downloads(): Seen[] {
-    return this.seen.filter(({ method, path }) => method === 'GET' && /output/.test(path));
+  get downloads(): ReceivedRequest[] {
+    return this.requests.filter(({ method, path }) => method === 'GET' && /output/.test(path));
   }
 
   /** Adds a completed job with its file. */
@@ -115,12 +115,12 @@ export class LoopbackService {
     return stored;
   }
 
-  async #listen(at: Seen['at'], handle: Handler): Promise<string> {
+  async #listen(at: ReceivedRequest['at'], handle: Handler): Promise<string> {
     const server = createServer((request, response) => {
       const { method = '', url: path = '', headers } = request;
-      const seen: Seen = { at, method, path, headers, bytes: 0 };
-      this.seen.push(seen);
-      Promise.resolve(handle(request, response, seen)).catch((error: unknown) => response.destroy(error as Error));
+      const received: ReceivedRequest = { at, method, path, headers, bytes: 0 };
+      this.requests.push(received);
+      Promise.resolve(handle(request, response, received)).catch((error: unknown) => response.destroy(error as Error));
     });
     server.on('connection', (socket) => {
       this.#sockets.add(socket);
@@ -136,23 +136,23 @@ export class LoopbackService {
     return at < 0 ? undefined : this.faults.splice(at, 1)[0];
   }
 
-  async #service(request: IncomingMessage, response: ServerResponse, seen: Seen): Promise<unknown> {
-    const { pathname } = new URL(seen.path, this.baseUrl);
+  async #service(request: IncomingMessage, response: ServerResponse, received: ReceivedRequest): Promise<unknown> {
+    const { pathname } = new URL(received.path, this.baseUrl);
     if (request.headers.authorization === undefined) return send(response, 401, { error: { code: 'invalid_api_key' } });
     const [, job, isOutput] = /^\/v1\/jobs\/([^/]+)(\/output)?$/.exec(pathname) ?? [];
     if (job !== undefined && isOutput) return this.#output(job, request, response);
     if (job !== undefined)
       return send(response, this.jobs.has(job) ? 200 : 404, { success: true, data: { job: this.jobs.get(job) } });
-    if (seen.method === 'PUT') return this.#receive(request, response, seen);
-    const { text } = await read(request, seen);
-    seen.json = text === '' ? {} : JSON.parse(text);
-    const step = seen.method === 'DELETE' ? 'delete' : pathname.endsWith('/complete') ? 'complete' : 'create';
+    if (received.method === 'PUT') return this.#receive(request, response, received);
+    const { text } = await read(request, received);
+    received.json = text === '' ? {} : JSON.parse(text);
+    const step = received.method === 'DELETE' ? 'delete' : pathname.endsWith('/complete') ? 'complete' : 'create';
     const fault = this.#fault(step);
     if (fault?.resetAfter !== undefined) return response.destroy();
     if (fault?.status !== undefined)
       return send(response, fault.status, fault.body ?? { error: { code: 'internal_error' } });
-    if (step === 'create') return this.#create(seen, response);
-    const id = step === 'delete' ? pathname.split('/').at(-1) : seen.json?.upload_id;
+    if (step === 'create') return this.#create(received, response);
+    const id = step === 'delete' ? pathname.split('/').at(-1) : received.json?.upload_id;
     const upload = this.uploads.get(String(id));
     if (upload === undefined)
       return send(response, 404, { error: { code: 'upload_not_found', message: 'No such upload.' } });
@@ -164,8 +164,8 @@ export class LoopbackService {
     send(response, 200, { success: true, data: { upload: { upload_id: upload.id, status: 'ready' } } });
   }
 
-  #create(seen: Seen, response: ServerResponse): void {
-    const params = seen.json ?? {};
+  #create(received: ReceivedRequest, response: ServerResponse): void {
+    const params = received.json ?? {};
     this.#count += 1;
     const id = `up_${this.#count}`;
     this.uploads.set(id, { id, params, bytes: 0, completed: false });
@@ -174,23 +174,23 @@ export class LoopbackService {
     send(response, 200, { success: true, data: { upload_id: id, direct_upload_url, headers } });
   }
 
-  async #storage(request: IncomingMessage, response: ServerResponse, seen: Seen): Promise<unknown> {
+  async #storage(request: IncomingMessage, response: ServerResponse, received: ReceivedRequest): Promise<unknown> {
     if (request.headers.authorization !== undefined)
       return reject(response, 400, 'InvalidArgument', 'Only one auth mechanism allowed');
-    const output = /^\/outputs\/([^?]+)/.exec(seen.path)?.[1];
+    const output = /^\/outputs\/([^?]+)/.exec(received.path)?.[1];
     if (output !== undefined) return this.#file(output, request, response);
-    return this.#receive(request, response, seen);
+    return this.#receive(request, response, received);
   }
 
   /** Accepts bytes like object storage: with a known length, and exactly the signed headers. */
-  async #receive(request: IncomingMessage, response: ServerResponse, seen: Seen): Promise<unknown> {
-    const url = new URL(seen.path, this.storageUrl);
+  async #receive(request: IncomingMessage, response: ServerResponse, received: ReceivedRequest): Promise<unknown> {
+    const url = new URL(received.path, this.storageUrl);
     const { headers } = request;
     const upload = this.uploads.get(url.searchParams.get('upload_id') ?? url.pathname.split('/').at(-1) ?? '');
     if (upload === undefined) return reject(response, 404, 'NoSuchKey', 'No such key');
     const fault = this.#fault('put');
-    if (fault?.resetAfter !== undefined) return this.#reset(request, seen, fault.resetAfter);
-    if (seen.at === 'storage') {
+    if (fault?.resetAfter !== undefined) return this.#reset(request, received, fault.resetAfter);
+    if (received.at === 'storage') {
       if (headers['content-length'] === undefined)
         return reject(response, 411, 'MissingContentLength', 'You must provide the Content-Length');
       const isExact =
@@ -199,7 +199,7 @@ export class LoopbackService {
         return reject(response, 403, 'SignatureDoesNotMatch', 'The request signature does not match');
       }
     }
-    const { sha256, bytes } = await read(request, seen);
+    const { sha256, bytes } = await read(request, received);
     if (fault?.status !== undefined)
       return reject(response, fault.status, fault.code ?? 'Fault', fault.body ?? 'Injected');
     if (bytes !== upload.params.file_size) return reject(response, 400, 'EntityTooSmall', `${bytes} bytes arrived`);
@@ -207,11 +207,11 @@ export class LoopbackService {
     response.writeHead(200, { etag: `"${sha256}"` }).end();
   }
 
-  #reset(request: IncomingMessage, seen: Seen, after: number): Promise<void> {
+  #reset(request: IncomingMessage, received: ReceivedRequest, after: number): Promise<void> {
     return new Promise((done) => {
       request.on('data', (chunk: Buffer) => {
-        seen.bytes += chunk.length;
-        if (seen.bytes >= after) request.destroy();
+        received.bytes += chunk.length;
+        if (received.bytes >= after) request.destroy();
       });
       request.on('close', done);
       request.on('error', () => undefined);
@@ -273,13 +273,16 @@ function reject(response: ServerResponse, status: number, code: string, message:
   response.end(`<?xml version="1.0"?><Error><Code>${code}</Code><Message>${message}</Message></Error>`);
 }
 
-async function read(request: IncomingMessage, seen: Seen): Promise<{ text: string; sha256: string; bytes: number }> {
+async function read(
+  request: IncomingMessage,
+  received: ReceivedRequest,
+): Promise<{ text: string; sha256: string; bytes: number }> {
   const digest = createHash('sha256');
   const start: Buffer[] = [];
   for await (const chunk of request as AsyncIterable<Buffer>) {
-    seen.bytes += chunk.length;
+    received.bytes += chunk.length;
     digest.update(chunk);
-    if (seen.bytes < 100_000) start.push(chunk);
+    if (received.bytes < 100_000) start.push(chunk);
   }
-  return { text: Buffer.concat(start).toString(), sha256: digest.digest('hex'), bytes: seen.bytes };
+  return { text: Buffer.concat(start).toString(), sha256: digest.digest('hex'), bytes: received.bytes };
 }

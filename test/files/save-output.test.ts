@@ -59,7 +59,7 @@ it('follows a redirect to storage without the key', async () => {
   service.addOutput('job_1', { body: MOVIE, redirect: true, cuts: [700_000] });
   await save();
   await isMovie(target);
-  const storage = service.seen.filter(({ at }) => at === 'storage');
+  const storage = service.requests.filter(({ at }) => at === 'storage');
   expect(storage).toHaveLength(2);
   expect(storage[1]?.headers.range).toMatch(/^bytes=\d+-$/);
   for (const { headers } of storage) expect(headers).not.toHaveProperty('authorization');
@@ -182,8 +182,8 @@ describe('an existing file', () => {
     await writeFile(join(directory, 'job_1.mp4'), MOVIE);
     await writeFile(target, 'mine');
     expect(await save(path()).catch((error) => error)).toMatchObject(expected);
-    const requests = service.seen.filter(({ path }) => /output/.test(path)).map(({ method }) => method);
-    expect(requests).toEqual(['HEAD']);
+    const methods = service.requests.filter(({ path }) => /output/.test(path)).map(({ method }) => method);
+    expect(methods).toEqual(['HEAD']);
   });
 
   it("with the job's name is recognized even after its link has expired", async () => {

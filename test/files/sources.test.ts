@@ -59,11 +59,11 @@ describe("a stream that isn't sent is canceled", () => {
 
   it('if the call was aborted before it started', async () => {
     const cancel = vi.fn();
-    const { client, seen } = stubbed([]);
+    const { client, requests } = stubbed([]);
     const options = { sizeBytes: 5, mimeType: 'image/png', signal: AbortSignal.abort(new Error('enough')) };
     await expect(client.uploads.upload(new ReadableStream({ cancel }), options)).rejects.toThrow('enough');
     await vi.waitFor(() => expect(cancel).toHaveBeenCalledOnce());
-    expect(seen).toEqual([]);
+    expect(requests).toEqual([]);
   });
 });
 
@@ -223,7 +223,7 @@ describe('a stream that never yields a byte is canceled after timeoutMs, and rej
   ])('%s', async (_, call) => {
     vi.useFakeTimers();
     const cancel = vi.fn();
-    const { client, seen } = stubbed([]);
+    const { client, requests } = stubbed([]);
     const work = rejection(call(client, new ReadableStream({ pull: () => new Promise(() => {}), cancel })));
     await vi.advanceTimersByTimeAsync(4_999);
     expect(cancel).not.toHaveBeenCalled();
@@ -238,6 +238,6 @@ describe('a stream that never yields a byte is canceled after timeoutMs, and rej
     });
     await vi.advanceTimersByTimeAsync(0);
     expect(cancel).toHaveBeenCalledOnce();
-    expect(seen).toEqual([]);
+    expect(requests).toEqual([]);
   });
 });

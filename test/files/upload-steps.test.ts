@@ -42,13 +42,13 @@ it.each<[object | null, object]>([
   [{ data: { upload_id: 7 } }, { upload_id: 'upl_1' }],
   [null, { upload_id: 'upl_1' }],
 ])('step 3 converts the response %j to %j', async (body, upload) => {
-  const { client, seen } = respondWith(body);
+  const { client, requests } = respondWith(body);
   expect(await client.uploads.complete('upl_1')).toEqual(upload);
-  expect(seen).toMatchObject([{ url: `${BASE_URL}/v1/uploads/complete`, body: '{"upload_id":"upl_1"}' }]);
+  expect(requests).toMatchObject([{ url: `${BASE_URL}/v1/uploads/complete`, body: '{"upload_id":"upl_1"}' }]);
 });
 
 it('an invalid upload or a misspelled option rejects before anything is sent', async () => {
-  const { client, seen } = respondWith({});
+  const { client, requests } = respondWith({});
   const file = new Blob(['x'], { type: 'image/png' });
   await expect(client.uploads.put('upl_1' as never, file)).rejects.toThrow(
     'upload must be what uploads.create returned',
@@ -58,15 +58,15 @@ it('an invalid upload or a misspelled option rejects before anything is sent', a
     client.uploads.put(record, file, { onprogress() {} } as never),
   ])
     await expect(call).rejects.toThrow('has no option "onprogress"');
-  expect(seen).toEqual([]);
+  expect(requests).toEqual([]);
 });
 
 it('an invalid returned header rejects with an UploadError, and the upload is deleted', async () => {
-  const { client, seen } = respondWith({ data: { ...bare, headers: { 'x-meta-name': 'лиса' } } });
+  const { client, requests } = respondWith({ data: { ...bare, headers: { 'x-meta-name': 'лиса' } } });
   expect(await rejection(client.uploads.upload(new Blob(['x'], { type: 'image/png' })))).toMatchObject({
     name: 'UploadError',
     step: 'put',
     message: expect.stringContaining('"x-meta-name"'),
   });
-  expect(seen.map(({ method }) => method)).toEqual(['POST', 'DELETE']);
+  expect(requests.map(({ method }) => method)).toEqual(['POST', 'DELETE']);
 });

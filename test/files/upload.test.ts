@@ -78,7 +78,7 @@ describe('every source arrives in full, with its length and the signed headers',
 
 it('sends exactly the returned headers to storage, without the API key', async () => {
   await createClient(service, { headers: { 'x-mine': 'for the service only' } }).uploads.upload(new Blob([PNG]));
-  const put = service.seen.find(({ at }) => at === 'storage');
+  const put = service.requests.find(({ at }) => at === 'storage');
   expect(put?.headers).toMatchObject({ 'content-type': 'image/png', 'content-length': `${PNG.length}` });
   for (const header of ['authorization', 'x-mine', 'idempotency-key', 'transfer-encoding']) {
     expect(put?.headers).not.toHaveProperty(header);
@@ -91,7 +91,7 @@ it('omits headers that only the runtime can set, in any spelling', async () => {
   const created = await client.uploads.create(params);
   const own = { 'Content-Length': '7', Host: 'evil.test', Connection: 'x', 'Transfer-Encoding': 'x', Expect: 'x' };
   await client.uploads.put({ ...created, headers: { ...created.headers, ...own } }, new Blob([PNG]));
-  const put = service.seen.find(({ at }) => at === 'storage');
+  const put = service.requests.find(({ at }) => at === 'storage');
   expect(put?.headers['content-length']).toBe(`${PNG.length}`);
   expect(put?.headers.host).not.toBe('evil.test');
   expect(put?.headers).not.toHaveProperty('expect');
@@ -269,7 +269,7 @@ describe('when a step fails, an upload', () => {
   it('retries a create without a response with the same key', async () => {
     service.faults.push({ step: 'create', resetAfter: 0 });
     await upload(blob());
-    const [first, second] = service.seen.filter(({ path }) => path === '/v1/uploads');
+    const [first, second] = service.requests.filter(({ path }) => path === '/v1/uploads');
     expect(second?.headers['idempotency-key']).toBe(first?.headers['idempotency-key']);
     expect(first?.headers['idempotency-key']).toBeTruthy();
   });
@@ -355,7 +355,7 @@ describe('the separate steps', () => {
     const created = await uploads.create(params);
     await uploads.put({ ...created, direct_upload_url: `/v1/uploads?upload_id=${created.upload_id}` }, blob());
     const headers = { authorization: 'Bearer key-for-tests' };
-    expect(service.seen.at(-1)).toMatchObject({ at: 'service', bytes: MP4.length, headers });
+    expect(service.requests.at(-1)).toMatchObject({ at: 'service', bytes: MP4.length, headers });
   });
 
   it('distinguish source errors from connection errors', async () => {

@@ -39,7 +39,7 @@ it.each([10_000, 1_999_999])(
     const [, signal] = await once(child, 'exit');
     expect(signal).toBe('SIGKILL');
     expect(store.objects.size).toBe(0);
-    expect(service.seen.every(({ method }) => method === 'GET' || method === 'HEAD')).toBe(true);
+    expect(service.requests.every(({ method }) => method === 'GET' || method === 'HEAD')).toBe(true);
     expect(await copyOutput(createClient(service), 'job_1', s3(store.at('fox.mp4')))).toMatchObject({ existed: false });
     expect(store.objects.get('fox.mp4')?.bytes.equals(MOVIE)).toBe(true);
   },

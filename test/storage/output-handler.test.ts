@@ -17,7 +17,7 @@ const serve = (options: Options = {}, path = '/files/job_1', init?: RequestInit)
     new Request(`https://app.test${path}`, init),
   );
 const range = (text: string, more: Record<string, string> = {}) => ({ headers: { range: text, ...more } });
-const reads = () => service.seen.filter(({ path }) => /output/.test(path));
+const reads = () => service.requests.filter(({ path }) => /output/.test(path));
 
 describe('the file', () => {
   it('is complete, inline, and private, and has its length', async () => {
@@ -280,7 +280,7 @@ describe('a copy as the source', () => {
     ]);
     await serve({ source }, undefined, { method: 'HEAD', headers: { range: 'bytes=0-9', 'if-range': '"1"' } });
     expect(requested[1]).toMatchObject({ method: 'HEAD', range: undefined, ifRange: undefined });
-    expect(service.seen).toEqual([]);
+    expect(service.requests).toEqual([]);
   });
 
   it.each<[string, OutputHandlerOptions['source'], number]>([

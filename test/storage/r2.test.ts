@@ -55,7 +55,7 @@ describe.skipIf(!miniflare)('R2 in workerd', () => {
   });
   beforeEach(async () => {
     await bucket.delete('fox.mp4');
-    service.seen.length = 0;
+    service.requests.length = 0;
     service.addOutput('job_1', { body: MOVIE });
   });
 
@@ -118,7 +118,7 @@ describe.skipIf(!miniflare)('R2 in workerd', () => {
     ['the R2 copy', '/files/job_1?copy'],
   ])('serves ranges, HEAD, 304, and 416 from %s', async (_, path) => {
     await json('/copy');
-    service.seen.length = 0;
+    service.requests.length = 0;
     const complete = await request(path);
     expect([complete.status, complete.headers.get('content-length')]).toEqual([200, `${MOVIE.length}`]);
     expect(Buffer.from(await complete.arrayBuffer()).equals(MOVIE)).toBe(true);
@@ -134,6 +134,6 @@ describe.skipIf(!miniflare)('R2 in workerd', () => {
     expect([past.status, past.headers.get('content-range')]).toEqual([416, `bytes */${MOVIE.length}`]);
     const head = await request(path, { method: 'HEAD' });
     expect([head.status, head.headers.get('content-length')]).toEqual([200, `${MOVIE.length}`]);
-    if (path.includes('copy')) expect(service.seen).toEqual([]);
+    if (path.includes('copy')) expect(service.requests).toEqual([]);
   });
 });

@@ -20,29 +20,29 @@ const lostResponse = () => {
 fakeTimers();
 
 /** Creates a client with a budget and a store. The service starts with these responses. */
-function spender(first: readonly (() => Response)[], options: ClientOptions = {}) {
+function createProgram(firstResponses: readonly (() => Response)[], options: ClientOptions = {}) {
   const service = openService({ polledFields: () => ({ providerOutputUrl: `${BASE_URL}/output` }) });
   const store = persistentStore();
   const budget = createBudget({ maxTokens: 1_000, store, unknownPrice: () => 12 });
-  const responses = [...first];
-  const posts: (string | null)[] = [];
+  const responses = [...firstResponses];
+  const keys: (string | null)[] = [];
   const fetch = async (url: string, init: RequestInit) => {
-    if (init.method === 'POST') posts.push(new Headers(init.headers).get('idempotency-key'));
+    if (init.method === 'POST') keys.push(new Headers(init.headers).get('idempotency-key'));
     return responses.shift()?.() ?? service.fetch(url, init);
   };
   const base = { apiKey: freshKey(), baseUrl: BASE_URL, budget, store, fetch };
-  return { client: new GenClient({ ...base, ...options }), budget, posts, service };
+  return { client: new GenClient({ ...base, ...options }), budget, keys, service };
 }
 
 /** Aborts in the first pause or later, then resumes from the store. */
-async function abortAndResume({ client, budget }: ReturnType<typeof spender>, afterMs = 100) {
+async function abortAndResume({ client, budget }: ReturnType<typeof createProgram>, afterMs = 100) {
   const abort = new AbortController();
   const reason = new Error('the user left');
   const created = client.videos.create(VIDEO, { signal: abort.signal, idempotencyKey: 'order-1' });
-  const left = expect(created).rejects.toBe(reason);
+  const rejected = expect(created).rejects.toBe(reason);
   await vi.advanceTimersByTimeAsync(afterMs);
   abort.abort(reason);
-  await left;
+  await rejected;
   const usage = await budget.usage();
   const resumed = (async () => {
     const ids: string[] = [];
@@ -59,24 +59,24 @@ describe('a create whose caller aborts in a pause', () => {
     ["after a 429 with rateLimit: 'off'", rateLimited(30), 'off'],
     ['after a refused connection', refusedConnection, 'wait'],
   ] as const)('%s created no job: nothing is reserved or resumed', async (_, response, rateLimit) => {
-    const on = spender([response, response], { rateLimit });
-    const { usage, resumed } = await abortAndResume(on);
+    const program = createProgram([response, response], { rateLimit });
+    const { usage, resumed } = await abortAndResume(program);
     expect(usage).toMatchObject({ spentTokens: 0, reservedTokens: 0, unresolved: [] });
     expect(resumed).toEqual([]);
-    expect(on.service.jobs.size).toBe(0);
+    expect(program.service.jobs.size).toBe(0);
   });
 
   it('after a lost response may have created one: its tokens stay reserved, and resume uses its key', async () => {
-    const on = spender([lostResponse, rateLimited(30)]);
-    const { usage, resumed } = await abortAndResume(on, 1_000);
+    const program = createProgram([lostResponse, rateLimited(30)]);
+    const { usage, resumed } = await abortAndResume(program, 1_000);
     expect(usage).toMatchObject({ spentTokens: 0, reservedTokens: 12, unresolved: ['order-1'] });
     expect(resumed).toEqual(['job_1']);
-    expect(new Set(on.posts)).toEqual(new Set(['order-1']));
+    expect(new Set(program.keys)).toEqual(new Set(['order-1']));
   });
 });
 
 describe('a run aborted in the pause before its second job', () => {
-  it("can be resumed: `resume` creates the second job with the run's key", async () => {
+  it('is resumed: `resume` creates and yields the second job', async () => {
     const service = openService({ polledFields: () => ({ providerOutputUrl: `${BASE_URL}/output` }) });
     const failed = { id: 'job_1', status: 'failed', errorCode: 'generation_timeout' };
     const limit = rateLimited(30);
@@ -88,11 +88,11 @@ describe('a run aborted in the pause before its second job', () => {
     const client = new GenClient({ apiKey: freshKey(), baseUrl: BASE_URL, store: persistentStore(), fetch });
     const abort = new AbortController();
     const reason = new Error('the user left');
-    const made = client.videos.createAndWait(VIDEO, { signal: abort.signal, recover: { generation_timeout: 1 } });
-    const left = expect(made).rejects.toBe(reason);
+    const call = client.videos.createAndWait(VIDEO, { signal: abort.signal, recover: { generation_timeout: 1 } });
+    const rejected = expect(call).rejects.toBe(reason);
     await vi.advanceTimersByTimeAsync(20_000);
     abort.abort(reason);
-    await left;
+    await rejected;
     expect(service.jobs.size).toBe(1);
     isLimited = false;
     const jobs: string[] = [];
@@ -106,11 +106,11 @@ describe('a run aborted in the pause before its second job', () => {
 });
 
 describe('creates queued in a budget behind one that waits for a 429', () => {
-  it('wait as long as it does, and are then sent', async () => {
-    const { client, service } = spender([rateLimited(90)], { store: undefined });
-    const made = Promise.all([1, 2, 3].map(() => client.videos.create(VIDEO)));
+  it('are sent after its wait', async () => {
+    const { client, service } = createProgram([rateLimited(90)], { store: undefined });
+    const creates = Promise.all([1, 2, 3].map(() => client.videos.create(VIDEO)));
     await vi.advanceTimersByTimeAsync(120_000);
-    await made;
+    await creates;
     expect(service.jobs.size).toBe(3);
   });
 });

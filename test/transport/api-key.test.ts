@@ -1,4 +1,4 @@
-// A call's API key: its source, its format, and its encryption. For where it must not appear, see secrets.test.ts.
+// A call's API key: its source, format, and encryption. For its redaction, see secrets.test.ts.
 import { inspect } from 'node:util';
 import { describe, expect, it, vi } from 'vitest';
 import { type ClientOptions, GenClient, GenError } from '../../src/index.js';
@@ -18,9 +18,9 @@ describe('a key function', () => {
   ];
 
   it.each(FAILING)('that %s with a GenError fails the call with that error', async (_, failing) => {
-    const own = new GenError('the vault is sealed');
-    const { client } = stubbed(() => json(created()), { apiKey: failing(own) });
-    expect(await rejection(client.videos.create(PROMPT))).toBe(own);
+    const error = new GenError('the vault is sealed');
+    const { client } = stubbed(() => json(created()), { apiKey: failing(error) });
+    expect(await rejection(client.videos.create(PROMPT))).toBe(error);
   });
 
   it.each(FAILING)(
@@ -30,7 +30,7 @@ describe('a key function', () => {
       const clock = virtualClock();
       const apiKey = vi.fn(failing(cause));
       const options = { apiKey, maxRetries: 2, [Symbol.for('gen-client.clock')]: clock };
-      const { client, seen } = stubbed(() => json(created()), options);
+      const { client, requests } = stubbed(() => json(created()), options);
       expect(await clock.until(rejection(client.videos.create(PROMPT)))).toMatchObject({
         name: 'ConnectionError',
         message: 'apiKey failed: the vault is sealed',
@@ -40,7 +40,7 @@ describe('a key function', () => {
         cause,
       });
       expect(apiKey.mock.calls.length).toBeGreaterThanOrEqual(3);
-      expect(seen).toEqual([]);
+      expect(requests).toEqual([]);
     },
   );
 
@@ -58,21 +58,21 @@ describe('a key function', () => {
     const keys = [freshKey(), freshKey()];
     let calls = 0;
     const apiKey = async () => keys[calls++] ?? '';
-    const { client, seen } = stubbed([() => json({}, { status: 500 }), () => json(created())], { apiKey });
+    const { client, requests } = stubbed([() => json({}, { status: 500 }), () => json(created())], { apiKey });
     await advanceUntil(client.videos.create(PROMPT));
     vi.useRealTimers();
-    expect(seen.map((request) => request.headers.authorization)).toEqual(keys.map((key) => `Bearer ${key}`));
+    expect(requests.map((request) => request.headers.authorization)).toEqual(keys.map((key) => `Bearer ${key}`));
     expect(calls).toBe(2);
   });
 });
 
 describe('an API key', () => {
-  it('can end in a line break, like a key read from a file', async () => {
+  it('can end with a line break, as in a key file', async () => {
     const key = freshKey();
     for (const apiKey of [`${key}\n`, () => ` ${key}\r\n`]) {
-      const { client, seen } = stubbed(() => json(created()), { apiKey });
+      const { client, requests } = stubbed(() => json(created()), { apiKey });
       await client.images.create(PROMPT);
-      expect(seen[0]?.headers.authorization).toBe(`Bearer ${key}`);
+      expect(requests[0]?.headers.authorization).toBe(`Bearer ${key}`);
     }
   });
 
@@ -80,11 +80,11 @@ describe('an API key', () => {
     expect(() => new GenClient({ apiKey: 'sk-\nhidden', baseUrl: BASE_URL })).toThrow(
       /^apiKey contains whitespace or non-ASCII characters\. If it starts with "Bearer "/,
     );
-    const { client, seen } = stubbed(() => json(created()), { apiKey: () => 'sk-\u0000hidden' });
+    const { client, requests } = stubbed(() => json(created()), { apiKey: () => 'sk-\u0000hidden' });
     const error = (await rejection(client.images.create(PROMPT))) as Error;
     expect(error.message).toMatch(/^apiKey/);
     expect(inspect(error)).not.toContain('hidden');
-    expect(seen).toEqual([]);
+    expect(requests).toEqual([]);
   });
 });
 

@@ -37,7 +37,7 @@ fakeTimers();
 afterEach(() => void vi.unstubAllGlobals());
 
 describe('a JSON response', () => {
-  it('in chunks is joined, even in the middle of a character', async () => {
+  it('is decoded correctly even if its chunks split a character', async () => {
     const { client } = stubbed(() => chunkedResponse('{"data":{"text":"ä – 狐 🦊"}}', 1));
     expect(await client.request({ method: 'GET', path: '/v1/x' })).toEqual({ text: 'ä – 狐 🦊' });
   });
@@ -45,7 +45,7 @@ describe('a JSON response', () => {
   it.each<[string, BodyInit, ResponseInit, string]>([
     ['HTML', '<p>hi</p>', { headers: { 'content-type': 'text/html' } }, 'text/html, 9 characters'],
     ['text without a content type', bytes('hello'), {}, 'no content type, 5 characters'],
-  ])('that is %s is described as such in the error', async (_, body, init, description) => {
+  ])('that is %s rejects with an error that describes it', async (_, body, init, description) => {
     const { client } = stubbed(() => new Response(body, init), { maxRetries: 0 });
     expect(await rejection(client.jobs.get('job_1'))).toMatchObject({
       name: 'ResponseError',
@@ -81,7 +81,7 @@ describe('a JSON response', () => {
 });
 
 describe('a rejection', () => {
-  it('whose body is cut off keeps its status', async () => {
+  it('keeps its status if its body is truncated', async () => {
     const broken = () => new ReadableStream({ pull: (controller) => controller.error(new TypeError('terminated')) });
     const { client } = stubbed(() => new Response(broken(), { status: 402, statusText: 'Payment Required' }));
     expect(await rejection(client.videos.create(PROMPT))).toMatchObject({
@@ -90,13 +90,13 @@ describe('a rejection', () => {
     });
   });
 
-  it('whose body stalls rejects after timeoutMs', async () => {
+  it('rejects after timeoutMs if its body stalls', async () => {
     const stalled = () => new Response(new ReadableStream(), { status: 400 });
-    const { client, seen } = stubbed(stalled, { timeoutMs: 1_000 });
+    const { client, requests } = stubbed(stalled, { timeoutMs: 1_000 });
     const outcome = rejection(client.videos.create(PROMPT));
     await vi.advanceTimersByTimeAsync(1_010);
     expect(await outcome).toMatchObject({ name: 'BadRequestError', status: 400, attempts: 1 });
-    expect(seen).toHaveLength(1);
+    expect(requests).toHaveLength(1);
     expect(vi.getTimerCount()).toBe(0);
   });
 });
@@ -118,7 +118,7 @@ describe('a response that never ends', () => {
     await server.close();
   });
 
-  it('with an error status is read only as far as its message needs', async () => {
+  it('with an error status is read up to the limit for error bodies', async () => {
     let pulled = 0;
     const endless = new ReadableStream<Uint8Array>({
       pull(controller) {
@@ -159,7 +159,7 @@ describe('a stream', () => {
     ['bytes', async (response) => (await response.bytes()).length, 7],
     ['clone', (response) => response.clone().text(), '{"a":1}'],
     ['body', (response) => new Response(response.body).text(), '{"a":1}'],
-  ])('can be read with %s, and has its status and headers', async (_way, read, value) => {
+  ])('can be read with %s, and has its status and headers', async (_, read, value) => {
     const respond = () => new Response('{"a":1}', { status: 206, statusText: 'Part', headers: { 'x-a': '1' } });
     const { response, listeners } = await openOutput(respond);
     expect([response.status, response.statusText, response.headers.get('x-a')]).toEqual([206, 'Part', '1']);
@@ -168,7 +168,7 @@ describe('a stream', () => {
   });
 });
 
-it('a stream has a fixed length on Workers', async () => {
+it('a stream of known length is a FixedLengthStream on Workers', async () => {
   const lengths: number[] = [];
   class FixedLengthStream extends TransformStream {
     constructor(length: number) {
@@ -194,7 +194,7 @@ describe('the response to an upload', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it("rejects with a ConnectionError without the URL's signature if it is cut off", async () => {
+  it("rejects with a ConnectionError without the URL's signature if it is truncated", async () => {
     const pull = (controller: ReadableStreamDefaultController) => controller.error(new TypeError('terminated'));
     const transport = stubbedTransport(async () => new Response(new ReadableStream({ pull })), { maxRetries: 0 });
     expect(await rejection(transport.transfer({ ...target, body: () => 'x' }))).toMatchObject({

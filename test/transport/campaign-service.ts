@@ -1,9 +1,9 @@
-// The fault campaign's service, in a separate process: one sandbox with its own server and faults, and one behind a TCP
-// server that cuts, stalls, and resets connections.
+// The fault campaign's service, in a separate process: a sandbox that serves itself and adds faults, and a sandbox behind a
+// TCP server that truncates, stalls, and resets connections.
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { createSandbox, type FaultRule, type Sandbox } from '../../src/sandbox/index.js';
 import { seeded } from '../support/seeded.js';
-import { parseRequest, type Seen, wire } from './support.js';
+import { parseRequest, type ReceivedRequest, wire } from './support.js';
 
 const seed = Number(process.argv[2] ?? 1);
 const shared = { limits: 'off', balanceTokens: 1e9, jobDurationMs: 0 } as const;
@@ -26,13 +26,13 @@ const RULES: readonly FaultRule[] = [
 ];
 for (const rule of RULES) served.faults.add({ probability: 0.06, ...rule });
 
-type Strike = (socket: Socket, seen: Seen) => Promise<void> | void;
+type Strike = (socket: Socket, request: ReceivedRequest) => Promise<void> | void;
 
 /** Handles the request, then lets `end` damage the response. */
 const committed =
   (end: (socket: Socket, response: string) => unknown): Strike =>
-  async (socket, seen) => {
-    const response = await commit(raw, seen);
+  async (socket, request) => {
+    const response = await commit(raw, request);
     end(socket, response);
   };
 
@@ -41,15 +41,15 @@ const RAW: readonly (readonly [string, Strike])[] = [
   ['silence before the commit', () => {}],
   [
     'reset during the commit',
-    (socket, seen) => {
-      void commit(raw, seen);
+    (socket, request) => {
+      void commit(raw, request);
       socket.resetAndDestroy();
     },
   ],
   ['reset after the commit', committed((socket) => socket.resetAndDestroy())],
   ['silence after the commit', committed(() => {})],
-  ['cut head', committed((socket, response) => socket.end(response.slice(0, 20)))],
-  ['cut body', committed((socket, response) => socket.end(response.slice(0, -30)))],
+  ['truncated head', committed((socket, response) => socket.end(response.slice(0, 20)))],
+  ['truncated body', committed((socket, response) => socket.end(response.slice(0, -30)))],
   ['stalled body', committed((socket, response) => socket.write(response.slice(0, -30)))],
   ['HTML after the commit', committed((socket) => socket.write(wire(200, '<html>')))],
   ['500 after the commit', committed((socket) => socket.write(wire(500, '')))],
@@ -58,18 +58,18 @@ const RAW: readonly (readonly [string, Strike])[] = [
   ['429 with Retry-After', (socket) => void socket.write(wire(429, '{}', { 'retry-after': '1' }))],
 ];
 
-async function commit(sandbox: Sandbox, { method, url, headers, body }: Seen): Promise<string> {
+async function commit(sandbox: Sandbox, { method, url, headers, body }: ReceivedRequest): Promise<string> {
   const response = await sandbox.fetch(new Request(new URL(url, sandbox.baseUrl), { method, headers, body }));
   return wire(response.status, await response.text());
 }
 
-async function response(socket: Socket, seen: Seen): Promise<void> {
+async function response(socket: Socket, request: ReceivedRequest): Promise<void> {
   const [name, strike] = random() < 0.5 ? (RAW[Math.floor(random() * RAW.length)] ?? []) : [];
   if (name && strike) {
     faults[name] = (faults[name] ?? 0) + 1;
-    return strike(socket, seen);
+    return strike(socket, request);
   }
-  const text = await commit(raw, seen);
+  const text = await commit(raw, request);
   socket.write(text);
 }
 
@@ -80,7 +80,7 @@ const server = createServer((socket) => {
     text += chunk.toString('latin1');
     for (let parsed = parseRequest(text); parsed; parsed = parseRequest(text)) {
       text = parsed.rest;
-      void response(socket, parsed.seen);
+      void response(socket, parsed.request);
     }
   });
 });
@@ -104,7 +104,7 @@ process.on('disconnect', () => process.exit(0));
 const listening = await served.listen({ port: 0 });
 await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
 process.send?.({
-  doors: [
+  servers: [
     { url: listening.url, apiKey: served.apiKey },
     { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, apiKey: raw.apiKey },
   ],

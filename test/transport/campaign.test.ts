@@ -5,7 +5,7 @@ import { expect, it } from 'vitest';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 
-it('200 creates through seeded faults create 200 jobs, charge each once, and leave nothing behind', async () => {
+it('200 creates through seeded faults create 200 jobs, charge each once, and leave no timers or listeners', async () => {
   const script = ['--import', './scripts/typescript.mjs', 'test/transport/campaign.ts', '--creates', '200', '--json'];
   const { stdout } = await promisify(execFile)(process.execPath, script, { cwd: ROOT, timeout: 580_000 });
   const report = JSON.parse(stdout);

@@ -21,12 +21,12 @@ const { values } = parseArgs({
   },
 });
 const creates = Number(values.creates);
-const AT_ONCE = 200;
+const CONCURRENCY = 200;
 const SPEED = 10;
 
 const fast: Clock = { now: () => systemClock.now() * SPEED, after: (ms, fire) => systemClock.after(ms / SPEED, fire) };
 const limits = { 'videos.create': { limit: Number.POSITIVE_INFINITY } };
-const seen = { attempts: 0, retries: 0, waits: 0 };
+const counts = { attempts: 0, retries: 0, waits: 0 };
 const unhandled: unknown[] = [];
 process.on('unhandledRejection', (reason) => unhandled.push(reason));
 setFlagsFromString('--expose-gc');
@@ -35,10 +35,10 @@ const collect: () => void = runInNewContext('gc');
 const service = fork(fileURLToPath(new URL('campaign-service.ts', import.meta.url)), [values.seed]);
 const nextMessage = <T>(): Promise<T> =>
   new Promise((resolve) => service.once('message', (message) => resolve(message as T)));
-const { doors } = await nextMessage<{ doors: { url: string; apiKey: string }[] }>();
+const { servers } = await nextMessage<{ servers: { url: string; apiKey: string }[] }>();
 
 const { signal } = new AbortController();
-const makers = doors.flatMap(({ url, apiKey }) => {
+const creators = servers.flatMap(({ url, apiKey }) => {
   const config = readConfig({
     apiKey,
     baseUrl: url,
@@ -47,21 +47,21 @@ const makers = doors.flatMap(({ url, apiKey }) => {
     maxRetries: 100,
     hooks: {
       onRequest: () => {
-        seen.attempts += 1;
+        counts.attempts += 1;
       },
       onRetry: () => {
-        seen.retries += 1;
+        counts.retries += 1;
       },
       onWait: () => {
-        seen.waits += 1;
+        counts.waits += 1;
       },
     },
   });
   const transport = createTransport({ ...config, clock: steady(fast) });
   const noWait = () => Promise.reject(new Error('no wait expected'));
   const jobWaits = createJobWaits({ config, transport, pollJob: noWait, scheduling: noWait });
-  const maker = { transport, jobWaits, uploads: uploadSteps(new Uploads(transport), transport) };
-  const [videos, images] = [createNamespace(maker, 'videos'), createNamespace(maker, 'images')];
+  const creator = { transport, jobWaits, uploads: uploadSteps(new Uploads(transport), transport) };
+  const [videos, images] = [createNamespace(creator, 'videos'), createNamespace(creator, 'images')];
   return [
     (prompt: string) => videos.create({ prompt }, { signal }),
     (prompt: string) => images.create({ prompt }, { signal }),
@@ -78,10 +78,10 @@ async function worker(upTo: number): Promise<void> {
   while (started < upTo) {
     const number = started++;
     try {
-      const made = await makers[number % makers.length]?.(`campaign ${number}`);
-      keys.add(made?.idempotencyKey ?? '');
-      jobs.add(`${number % makers.length < 2} ${made?.job.id}`);
-      quoted += made?.quoted_token_cost ?? Number.NaN;
+      const created = await creators[number % creators.length]?.(`campaign ${number}`);
+      keys.add(created?.idempotencyKey ?? '');
+      jobs.add(`${number % creators.length < 2} ${created?.job.id}`);
+      quoted += created?.quoted_token_cost ?? Number.NaN;
     } catch (error) {
       errors.push(String(error));
     }
@@ -89,7 +89,7 @@ async function worker(upTo: number): Promise<void> {
 }
 
 async function run(upTo: number): Promise<number> {
-  await Promise.all(Array.from({ length: AT_ONCE }, () => worker(upTo)));
+  await Promise.all(Array.from({ length: CONCURRENCY }, () => worker(upTo)));
   collect();
   return process.memoryUsage().heapUsed;
 }
@@ -117,7 +117,7 @@ const report = {
   tokensCharged: figures.charged,
   tokensReserved: figures.reserved,
   errors: errors.length,
-  ...seen,
+  ...counts,
   rawFaults: figures.rawFaults,
   listenersLeft: getEventListeners(signal, 'abort').length,
   timersLeft: timers,
@@ -125,16 +125,16 @@ const report = {
   heapGrowthMb: Math.round((heapLate - heapEarly) / 10_486) / 100,
   seconds: Math.round(seconds * 10) / 10,
 };
-const clean =
+const isClean =
   report.jobsOnTheService === creates &&
   report.jobsSeen === creates &&
   report.keys === creates &&
   report.tokensCharged === quoted &&
   report.errors + report.tokensReserved + report.listenersLeft + report.timersLeft + report.unhandledRejections === 0;
 process.stdout.write(`${JSON.stringify(report, undefined, values.json ? 0 : 2)}\n`);
-if (!clean) {
+if (!isClean) {
   process.stderr.write(
-    `${errors.slice(0, 5).join('\n')}\nThe campaign left something behind, lost a job, or charged one twice.\n`,
+    `${errors.slice(0, 5).join('\n')}\nThe campaign failed: it lost a job, charged one twice, or left timers or listeners.\n`,
   );
   process.exitCode = 1;
 }

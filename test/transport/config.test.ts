@@ -11,7 +11,7 @@ afterEach(() => {
 });
 
 describe('an invalid option', () => {
-  const bad: readonly [string, Record<string, unknown>][] = [
+  const INVALID: readonly [string, Record<string, unknown>][] = [
     ['apiKey', { apiKey: '' }],
     ['apiKey', { apiKey: 7 }],
     ['webhookSecret', { webhookSecret: ' ' }],
@@ -33,10 +33,10 @@ describe('an invalid option', () => {
     ['hooks', { hooks: 5 }],
   ];
 
-  it.each(bad)('%s is reported with the fix: %j', (name, options) => {
-    const make = () => new GenClient({ apiKey: 'k', baseUrl: BASE_URL, ...options } as ClientOptions);
-    expect(make).toThrow(GenError);
-    expect(make).toThrow(new RegExp(`^${name}\\b`));
+  it.each(INVALID)('%s throws a GenError that starts with its name: %j', (name, options) => {
+    const createClient = () => new GenClient({ apiKey: 'k', baseUrl: BASE_URL, ...options } as ClientOptions);
+    expect(createClient).toThrow(GenError);
+    expect(createClient).toThrow(new RegExp(`^${name}\\b`));
   });
 
   it.each<[string, object]>([
@@ -48,12 +48,12 @@ describe('an invalid option', () => {
     ],
     ["limits['jobs.get'].limit must be a whole number of at least 1, or Infinity, not 0.", { limit: 0, windowMs: 5 }],
     [`GenClient has no option "limits['jobs.get'].window". Did you mean "limits['jobs.get'].windowMs"?`, { window: 5 }],
-  ])('%s', (message, limit) => {
+  ])('in a limit throws: %s', (message, limit) => {
     const limits = { 'jobs.get': limit } as unknown as ClientOptions['limits'];
     expect(() => new GenClient({ limits })).toThrow(new GenError(message));
   });
 
-  it('can be an unknown limit', () => {
+  it('in limits with an unknown name throws with the similar name', () => {
     const limits = { 'video.create': { limit: 5, windowMs: 5 } } as ClientOptions['limits'];
     expect(() => new GenClient({ limits })).toThrow(
       `GenClient has no option "limits['video.create']". Did you mean "limits['videos.create']"?`,
@@ -65,9 +65,9 @@ describe('an invalid option', () => {
     ['maxRetries', { maxRetries: Number.NaN }],
     ['headers', { headers: { authorization: 'x' } }],
   ])('of a call, %s, rejects the call before it is sent: %j', async (name, options) => {
-    const { client, seen } = stubbed(() => json(created()));
+    const { client, requests } = stubbed(() => json(created()));
     await expect(client.videos.create({ prompt: 'x' }, options)).rejects.toThrow(new RegExp(`^${name}\\b`));
-    expect(seen).toHaveLength(0);
+    expect(requests).toHaveLength(0);
   });
 });
 
@@ -82,8 +82,8 @@ describe('the environment', () => {
     await advanceUntil(stubbed(responses).client.images.create({ prompt: 'x' }));
     expect(info).toHaveBeenCalledTimes(1);
     vi.stubEnv('GEN_LOG', 'everything');
-    const wrong = stubbed(responses).client.images.create({ prompt: 'x' });
-    await expect(wrong).rejects.toThrow(/^GEN_LOG must be one of "off", "error"/);
+    const call = stubbed(responses).client.images.create({ prompt: 'x' });
+    await expect(call).rejects.toThrow(/^GEN_LOG must be one of "off", "error"/);
   });
 
   it("isn't required: clients work without process, or if the runtime denies access", () => {
@@ -104,21 +104,21 @@ describe('a client in a browser page', () => {
     vi.stubGlobal('window', {});
     vi.stubGlobal('document', {});
     expect(() => new GenClient({ apiKey: 'k', baseUrl: BASE_URL })).toThrow(/dangerouslyAllowBrowser: true/);
-    const { client, seen } = stubbed(() => json(created()), { dangerouslyAllowBrowser: true });
+    const { client, requests } = stubbed(() => json(created()), { dangerouslyAllowBrowser: true });
     await client.jobs.get('job_1');
-    expect(seen[0]?.headers).not.toHaveProperty('user-agent');
+    expect(requests[0]?.headers).not.toHaveProperty('user-agent');
   });
 });
 
 describe('withOptions', () => {
-  it('changes the given options and keeps the rest, including limits', async () => {
+  it('changes the passed options, and keeps the rest and the state of the limits', async () => {
     const apiKey = freshKey();
-    const { client, seen } = stubbed(() => json(created()), { apiKey, headers: { 'x-a': '1' } });
+    const { client, requests } = stubbed(() => json(created()), { apiKey, headers: { 'x-a': '1' } });
     const other = client.withOptions({ headers: { 'x-b': '2' } });
     await client.videos.create({ prompt: 'x' });
     await other.videos.create({ prompt: 'x' });
-    expect(seen[1]?.headers).toMatchObject({ 'x-b': '2', authorization: `Bearer ${apiKey}` });
-    expect(seen[1]?.headers).not.toHaveProperty('x-a');
+    expect(requests[1]?.headers).toMatchObject({ 'x-b': '2', authorization: `Bearer ${apiKey}` });
+    expect(requests[1]?.headers).not.toHaveProperty('x-a');
     expect(other.limits()['videos.create']?.free).toBe(18);
   });
 });
@@ -139,7 +139,7 @@ describe('client.request', () => {
     await expect(client.request({ method: 'GET', path })).rejects.toThrow(/^request: path must start with one "\/"/);
   });
 
-  it.each(['TRACE', 'get', '', 7])('rejects the method %j, and lists the valid ones', async (method) => {
+  it.each(['TRACE', 'get', '', 7])('rejects the method %j, and lists the valid methods', async (method) => {
     const { client } = stubbed(() => json({}));
     const call = (async () => client.request({ method, path: '/v1/x' } as never))();
     await expect(call).rejects.toThrow(/^request: method must be one of .*GET.*POST.*DELETE.*PUT.*PATCH/);

@@ -68,12 +68,13 @@ const fetches: readonly (readonly [string, () => CustomFetch])[] = [
   ],
 ];
 
-describe.each(fetches)('%s', (name, make) => {
-  const open = () => new GenClient({ apiKey: freshKey(), baseUrl: origin(service), fetch: make(), maxRetries: 0 });
+describe.each(fetches)('%s', (name, createFetch) => {
+  const createClient = () =>
+    new GenClient({ apiKey: freshKey(), baseUrl: origin(service), fetch: createFetch(), maxRetries: 0 });
 
   it('sends a create with its body, a poll, and a file', async () => {
     received.length = 0;
-    const client = open();
+    const client = createClient();
     const { job } = await client.videos.create({ prompt: 'a fox' });
     expect(job.id).toBe('job_1');
     expect((await client.voices.list()).voices).toEqual([{ id: 'ann' }]);
@@ -90,8 +91,8 @@ describe.each(fetches)('%s', (name, make) => {
     if (name.includes('Proxy')) expect(tunnels).toBeGreaterThan(0);
   });
 
-  it('follows a redirect within the service, and ends on an abort with its reason', async () => {
-    const client = open();
+  it("follows a redirect within the service, and rejects with an abort's reason", async () => {
+    const client = createClient();
     expect(await client.request({ method: 'GET', path: '/moved' })).toEqual({ voices: ['ann'] });
     const reason = new Error('enough');
     expect(await rejection(client.voices.list({ signal: AbortSignal.abort(reason) }))).toBe(reason);
@@ -99,13 +100,13 @@ describe.each(fetches)('%s', (name, make) => {
 
   it('rejects a redirected create without a retry', async () => {
     received.length = 0;
-    const error = await rejection(open().request({ method: 'POST', path: '/moved', body: { text: 'x' } }));
+    const error = await rejection(createClient().request({ method: 'POST', path: '/moved', body: { text: 'x' } }));
     expect(error).toMatchObject({ name: 'APIError', status: 307, recovery: 'change_request', attempts: 1 });
     expect(new Set(received)).toEqual(new Set(['POST /moved {"text":"x"}']));
   });
 });
 
-it('is called with a URL and an init that contains the body itself', async () => {
+it('is called with a URL and an init that contains the body', async () => {
   const calls: [string, RequestInit][] = [];
   const client = new GenClient({
     apiKey: freshKey(),
@@ -123,7 +124,7 @@ it('is called with a URL and an init that contains the body itself', async () =>
   ]);
 });
 
-it("is rejected with a GenError if it doesn't return a Response", async () => {
+it("rejects the call with a GenError if it doesn't return a Response", async () => {
   const client = new GenClient({ apiKey: freshKey(), baseUrl: 'https://service.test', fetch: asFetch(async () => 7) });
   const error = await rejection(client.voices.list());
   expect(error).toMatchObject({ name: 'GenError', message: 'fetch must resolve with a Response, not 7.' });

@@ -33,7 +33,7 @@ describe('one deadline per attempt', () => {
     ['a key function that never resolves', () => json(created()), { apiKey: () => new Promise(() => {}) }],
   ];
 
-  it.each(stalls)('ends %s', async (_what, step, options) => {
+  it.each(stalls)('rejects %s with a TimeoutError', async (_, step, options) => {
     const { client } = stubbed(step, { maxRetries: 0, timeoutMs: 5_000, ...options });
     const outcome = rejection(client.images.create(PROMPT));
     await vi.advanceTimersByTimeAsync(4_990);
@@ -43,7 +43,7 @@ describe('one deadline per attempt', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it.each(stalls)('an abort acts immediately on %s, with its own reason', async (_what, step, options) => {
+  it.each(stalls)('an abort rejects %s immediately with its reason', async (_, step, options) => {
     const { client } = stubbed(step, options);
     const { controller, signal, listeners } = countedSignal();
     const reason = new Error('the user left');
@@ -57,24 +57,24 @@ describe('one deadline per attempt', () => {
   });
 
   const file = () => new Blob(['a fox'], { type: 'image/png' });
-  type Aborted = (client: GenClient, signal: AbortSignal) => Promise<unknown>;
-  it.each<[string, ClientOptions, Aborted]>([
-    ['a create with a key', {}, (it, signal) => it.images.create(PROMPT, { signal, idempotencyKey: 'order-1' })],
-    ['a create with a store', { store: memoryStore() }, (it, signal) => it.images.create(PROMPT, { signal })],
+  type AbortableCall = (client: GenClient, signal: AbortSignal) => Promise<unknown>;
+  it.each<[string, ClientOptions, AbortableCall]>([
+    ['a create with a key', {}, ({ images }, signal) => images.create(PROMPT, { signal, idempotencyKey: 'order-1' })],
+    ['a create with a store', { store: memoryStore() }, ({ images }, signal) => images.create(PROMPT, { signal })],
     [
       'a create with a budget',
       { budget: createBudget({ per: 'total', maxTokens: 100 }) },
-      (it, signal) => it.images.create(PROMPT, { signal }),
+      ({ images }, signal) => images.create(PROMPT, { signal }),
     ],
     [
       'a create with a file',
       {},
-      (it, signal) => it.videos.create({ ...PROMPT, first_frame_upload_id: file() }, { signal }),
+      ({ videos }, signal) => videos.create({ ...PROMPT, first_frame_upload_id: file() }, { signal }),
     ],
-    ['uploads.upload', {}, (it, signal) => it.uploads.upload(file(), { signal })],
-    ['a create-and-wait', {}, (it, signal) => it.videos.createAndWait(PROMPT, { signal, idempotencyKey: 'order-2' })],
-    ['a wait', {}, (it, signal) => it.waitForJob('job_1', { signal })],
-  ])("an abort doesn't wait for the key function of %s", async (_what, options, call) => {
+    ['uploads.upload', {}, ({ uploads }, signal) => uploads.upload(file(), { signal })],
+    ['createAndWait', {}, ({ videos }, signal) => videos.createAndWait(PROMPT, { signal, idempotencyKey: 'order-2' })],
+    ['waitForJob', {}, (client, signal) => client.waitForJob('job_1', { signal })],
+  ])("an abort doesn't wait for the key function of %s", async (_, options, call) => {
     const { client } = stubbed(() => json(created()), { apiKey: () => new Promise(() => {}), ...options });
     const { controller, signal, listeners } = countedSignal();
     const outcome = rejection(call(client, signal));
@@ -96,19 +96,19 @@ describe('one deadline per attempt', () => {
     expect(await upload).toBe(reason);
   });
 
-  it('an abort acts immediately between two attempts', async () => {
-    const { client, seen } = stubbed(() => json({}, { status: 500 }));
+  it('an abort rejects the call immediately between two attempts', async () => {
+    const { client, requests } = stubbed(() => json({}, { status: 500 }));
     const { controller, signal, listeners } = countedSignal();
     const outcome = rejection(client.videos.create(PROMPT, { signal }));
     await vi.advanceTimersByTimeAsync(50);
     controller.abort();
     expect(await outcome).toBe(signal.reason);
-    expect(seen).toHaveLength(1);
+    expect(requests).toHaveLength(1);
     expect(listeners()).toBe(0);
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('an abort acts immediately during the wait after a 429', async () => {
+  it('an abort rejects the call immediately during the wait after a 429', async () => {
     const { client } = stubbed(() => json({}, { status: 429, headers: { 'retry-after': '60' } }));
     for (const path of ['/v1/videos', '/v1/images']) {
       const { controller, signal, listeners } = countedSignal();
@@ -122,9 +122,9 @@ describe('one deadline per attempt', () => {
   });
 
   it('a call with an aborted signal sends nothing', async () => {
-    const { client, seen } = stubbed(() => json(created()));
+    const { client, requests } = stubbed(() => json(created()));
     expect(await rejection(client.videos.create(PROMPT, { signal: AbortSignal.abort('no') }))).toBe('no');
-    expect(seen).toHaveLength(0);
+    expect(requests).toHaveLength(0);
   });
 
   it('a response that arrives after the deadline is discarded with its body', async () => {
@@ -154,17 +154,17 @@ describe('one deadline per attempt', () => {
 
   it('each attempt gets the full timeout', async () => {
     const slow = () => new Promise<Response>((resolve) => setTimeout(() => resolve(json({}, { status: 500 })), 900));
-    const { client, seen } = stubbed([slow, slow, slow, () => json(created())], { timeoutMs: 1_000 });
-    const made = client.images.create(PROMPT);
+    const { client, requests } = stubbed([slow, slow, slow, () => json(created())], { timeoutMs: 1_000 });
+    const create = client.images.create(PROMPT);
     await vi.advanceTimersByTimeAsync(20_000);
-    expect(await made).toMatchObject({ job: { id: 'job_1' } });
-    expect(seen).toHaveLength(4);
+    expect(await create).toMatchObject({ job: { id: 'job_1' } });
+    expect(requests).toHaveLength(4);
   });
 });
 
 describe('on a real connection', () => {
   it('a stalled body times out, its connection is closed, and the retry succeeds', async () => {
-    const server = await rawServer((socket, _seen, number) => {
+    const server = await rawServer((socket, _request, number) => {
       const response = wire(200, created());
       if (number === 1) socket.write(response.slice(0, -10));
       else socket.write(response);
@@ -174,7 +174,7 @@ describe('on a real connection', () => {
     const { attempts } = await client.videos.create(PROMPT, { signal }).withResponse();
     expect(attempts).toBe(2);
     expect(getEventListeners(signal, 'abort')).toHaveLength(0);
-    await vi.waitFor(() => expect(server.open()).toBe(1), PATIENCE_MS);
+    await vi.waitFor(() => expect(server.openConnections()).toBe(1), PATIENCE_MS);
     await server.close();
   });
 });

@@ -19,10 +19,11 @@ const fetch = async (_url: string, { method }: RequestInit) => {
   const job = { id: 'job_1', mediaType: 'image', status, errorCode: 'generation_failed' };
   return Response.json({ success: true, data: { job, quoted_token_cost: 5 } });
 };
-const kept = storeAtEnd === 'none' ? {} : { store, budget: createBudget({ maxTokens: 100, store }) };
-const client = new GenClient({ apiKey: 'k', baseUrl: 'https://api.example', fetch, ...kept });
-const error: unknown = await client.images.createAndWait({ prompt: 'a fox' }, { pollIntervalMs: 50 }).catch((it) => it);
+const persistence = storeAtEnd === 'none' ? {} : { store, budget: createBudget({ maxTokens: 100, store }) };
+const client = new GenClient({ apiKey: 'k', baseUrl: 'https://api.example', fetch, ...persistence });
+const wait = client.images.createAndWait({ prompt: 'a fox' }, { pollIntervalMs: 50 });
+const error: unknown = await wait.catch((reason) => reason);
 isClosed = storeAtEnd !== 'open';
 process.send?.(error instanceof Error ? error.name : 'completed');
 await new Promise((resolve) => setTimeout(resolve, 500));
-process.send?.({ timers: process.getActiveResourcesInfo().filter((it) => it === 'Timeout').length });
+process.send?.({ timers: process.getActiveResourcesInfo().filter((resource) => resource === 'Timeout').length });

@@ -17,22 +17,22 @@ const STEPS = [
 
 describe('hooks', () => {
   it('report every attempt, retry, and wait in order', async () => {
-    const seen: [string, unknown][] = [];
+    const events: [string, unknown][] = [];
     const hooks: Hooks = {
-      onRequest: (event) => seen.push(['request', event]),
-      onResponse: (event) => seen.push(['response', event]),
-      onRetry: (event) => seen.push(['retry', event]),
-      onWait: (event) => seen.push(['wait', event]),
+      onRequest: (event) => events.push(['request', event]),
+      onResponse: (event) => events.push(['response', event]),
+      onRetry: (event) => events.push(['retry', event]),
+      onWait: (event) => events.push(['wait', event]),
     };
     const { client } = stubbed(STEPS, { hooks });
     await advanceUntil(client.videos.create(PROMPT));
     const callId = expect.stringMatching(/^[0-9a-f-]{36}$/);
     const idempotencyKey = expect.any(String);
     const call = { callId, method: 'POST', path: '/v1/videos', limit: 'videos.create', limitWaitMs: 0, idempotencyKey };
-    expect(new Set(seen.map(([, event]) => Reflect.get(Object(event), 'callId'))).size).toBe(1);
+    expect(new Set(events.map(([, event]) => Reflect.get(Object(event), 'callId'))).size).toBe(1);
     const later = { ...call, limitWaitMs: expect.any(Number) };
     const body = { receivedBytes: created().length, quotedTokens: 4 };
-    expect(seen).toEqual([
+    expect(events).toEqual([
       ['request', { ...call, attempt: 1 }],
       ['response', { ...call, attempt: 1, status: 500, requestId: 'r1', durationMs: 0, error: expect.any(Error) }],
       ['retry', { ...call, attempt: 1, delayMs: expect.any(Number), error: expect.any(Error) }],
@@ -43,7 +43,7 @@ describe('hooks', () => {
       ['response', { ...later, attempt: 3, status: 200, requestId: 'r3', durationMs: 0, error: undefined, ...body }],
     ]);
     // The service requested 3 s, and the limit was paused for that long.
-    const waits = seen.map(([, event]) => Number(Reflect.get(Object(event), 'limitWaitMs') ?? 0));
+    const waits = events.map(([, event]) => Number(Reflect.get(Object(event), 'limitWaitMs') ?? 0));
     expect(waits.at(-1)).toBeGreaterThanOrEqual(3_000);
     expect(waits.at(-1)).toBeLessThan(4_000);
   });
@@ -62,8 +62,8 @@ it('hooks.onJob works in a runtime without diagnostics channels', async () => {
 describe('the logger', () => {
   function recorder(): { logger: Logger; lines: string[] } {
     const lines: string[] = [];
-    const at = (level: string) => (message: string) => void lines.push(`${level} ${message}`);
-    return { lines, logger: { error: at('error'), warn: at('warn'), info: at('info'), debug: at('debug') } };
+    const log = (level: string) => (message: string) => void lines.push(`${level} ${message}`);
+    return { lines, logger: { error: log('error'), warn: log('warn'), info: log('info'), debug: log('debug') } };
   }
 
   it.each([
@@ -82,9 +82,9 @@ describe('the logger', () => {
   it('receives one line per step, and errors as text', async () => {
     const { logger, lines } = recorder();
     const fields: unknown[] = [];
-    const debug = (message: string, more?: object) => {
+    const debug = (message: string, data?: object) => {
       logger.debug(message);
-      fields.push(more);
+      fields.push(data);
     };
     const lost = () => Promise.reject(new TypeError('fetch failed'));
     const { client } = stubbed([lost, () => json(created())], { logger: { ...logger, debug }, logLevel: 'debug' });
@@ -100,7 +100,7 @@ describe('the logger', () => {
     expect(fields[3]).toMatchObject({ attempt: 2, status: 200, error: undefined });
   });
 
-  it('receives the name and error of a hook that throws', async () => {
+  it('receives a warning with the name and error of a hook that throws', async () => {
     const { logger, lines } = recorder();
     const failing = () => {
       throw new Error('no disk');

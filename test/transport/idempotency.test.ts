@@ -40,20 +40,20 @@ describe('idempotencyKeyFrom', () => {
     );
   });
 
-  it.each<[unknown[], shown: string]>([
+  it.each<[unknown[], formatted: string]>([
     [[Number.NaN], 'NaN'],
     [['order', undefined], 'undefined'],
     [['order', ''], '""'],
     [[{}], 'an object'],
-  ])('rejects %j as unstable', (parts, shown) => {
+  ])('throws for %j, which has no stable key', (parts, formatted) => {
     expect(() => idempotencyKeyFrom(...(parts as string[]))).toThrow(
       new GenError(
-        `idempotencyKeyFrom: each part must be a non-empty string or a finite number, not ${shown}. Pass your own IDs.`,
+        `idempotencyKeyFrom: each part must be a non-empty string or a finite number, not ${formatted}. Pass your own IDs.`,
       ),
     );
   });
 
-  it('needs a part', () => {
+  it('throws without parts', () => {
     expect(() => idempotencyKeyFrom()).toThrow(
       new GenError('idempotencyKeyFrom: parts are missing. Pass your own IDs.'),
     );
@@ -71,9 +71,9 @@ describe('an idempotency key', () => {
     [7, '7'],
     [null, 'null'],
     [{}, 'an object'],
-  ])('%j is rejected in the params and in the options', async (key, shown) => {
-    const { client, seen } = stubbed(() => json(created()));
-    const message = `must be a string of 1 to 255 printable ASCII characters, not ${shown}. Create one from your own IDs with idempotencyKeyFrom().`;
+  ])('%j is rejected in the params and in the options', async (key, formatted) => {
+    const { client, requests } = stubbed(() => json(created()));
+    const message = `must be a string of 1 to 255 printable ASCII characters, not ${formatted}. Create one from your own IDs with idempotencyKeyFrom().`;
     expect(await rejection(client.videos.create({ ...PROMPT, idempotency_key: key as string }))).toMatchObject({
       name: 'GenError',
       message: `idempotency_key ${message}`,
@@ -82,12 +82,12 @@ describe('an idempotency key', () => {
       name: 'GenError',
       message: `idempotencyKey ${message}`,
     });
-    expect(seen).toEqual([]);
+    expect(requests).toEqual([]);
   });
 
   it('in the options takes precedence over the params', async () => {
-    const { client, seen } = stubbed(() => json(created()));
+    const { client, requests } = stubbed(() => json(created()));
     await client.videos.create({ ...PROMPT, idempotency_key: 'of-params' }, { idempotencyKey: 'of-options' });
-    expect(seen[0]?.headers['idempotency-key']).toBe('of-options');
+    expect(requests[0]?.headers['idempotency-key']).toBe('of-options');
   });
 });

@@ -22,12 +22,12 @@ async function create(...steps: readonly (() => Response)[]) {
   const clock = virtualClock();
   const store = persistentStore();
   const budget = createBudget({ maxTokens: 100, per: 'total', store, unknownPrice: () => 10 });
-  const { client, seen } = stubbed(steps, { budget, store, [Symbol.for('gen-client.clock')]: clock });
+  const { client, requests } = stubbed(steps, { budget, store, [Symbol.for('gen-client.clock')]: clock });
   const error = await clock.until(rejection(client.videos.create(PROMPT)));
   const { reservedTokens, unresolved } = await budget.usage();
   const phases: string[] = [];
   for await (const { phase } of client.unfinishedCreates()) phases.push(phase);
-  return { error, sent: seen.length, phases, reservedTokens, unresolved: unresolved.length };
+  return { error, sent: requests.length, phases, reservedTokens, unresolved: unresolved.length };
 }
 
 describe('after a lost response, a rejection before the key is checked', () => {

@@ -118,7 +118,7 @@ describe('an ID in a path', () => {
   });
 
   it('rejects the call instead of throwing if it is invalid', async () => {
-    const { client, seen } = stubbed(() => json(created()));
+    const { client, requests } = stubbed(() => json(created()));
     const nothing = undefined as unknown;
     const calls = [
       ...['', '..', nothing as string].flatMap((id) => [
@@ -134,6 +134,6 @@ describe('an ID in a path', () => {
       () => client.request(nothing as { method: 'GET'; path: string }),
     ];
     for (const call of calls) await expect(call()).rejects.toThrow(/\bID\b|range|path|method/);
-    expect(seen).toEqual([]);
+    expect(requests).toEqual([]);
   });
 });

@@ -18,28 +18,28 @@ fakeTimers(Date.parse('2030-01-01T00:00:00.000Z'));
 
 describe("the service's 429", () => {
   it('makes a call wait long enough, even with no retries left', async () => {
-    const { client, seen } = stubbed([limited('20'), limited('20'), () => json(created())], { maxRetries: 0 });
+    const { client, requests } = stubbed([limited('20'), limited('20'), () => json(created())], { maxRetries: 0 });
     const made = client.videos.create(PROMPT).withResponse();
     await vi.advanceTimersByTimeAsync(19_999);
-    expect(seen).toHaveLength(1);
+    expect(requests).toHaveLength(1);
     await vi.advanceTimersByTimeAsync(22_000);
-    expect(seen.length).toBeGreaterThanOrEqual(2);
+    expect(requests.length).toBeGreaterThanOrEqual(2);
     await vi.advanceTimersByTimeAsync(22_000);
     expect(await made).toMatchObject({ attempts: 3, data: { job: { id: 'job_1' } } });
   });
 
   it("may contain a date, which is compared with the service's clock", async () => {
     const date = 'Tue, 01 Jan 2030 05:00:00 GMT';
-    const { client, seen } = stubbed([limited('Tue, 01 Jan 2030 05:00:40 GMT', { date }), () => json(created())]);
+    const { client, requests } = stubbed([limited('Tue, 01 Jan 2030 05:00:40 GMT', { date }), () => json(created())]);
     const made = client.images.create(PROMPT);
     await vi.advanceTimersByTimeAsync(39_999);
-    expect(seen).toHaveLength(1);
+    expect(requests).toHaveLength(1);
     await vi.advanceTimersByTimeAsync(5_000);
     expect(await made).toMatchObject({ job: { id: 'job_1' } });
   });
 
   it('beyond maxRetryAfterMs throws immediately with retryAfterMs, and delays no other call', async () => {
-    const { client, seen } = stubbed(limited('3600'));
+    const { client, requests } = stubbed(limited('3600'));
     const error = await rejection(client.videos.create(PROMPT));
     expect(error).toBeInstanceOf(RateLimitError);
     expect(error).toMatchObject({
@@ -49,15 +49,15 @@ describe("the service's 429", () => {
       attempts: 1,
     });
     await rejection(client.videos.create(PROMPT));
-    expect(seen).toHaveLength(2);
+    expect(requests).toHaveLength(2);
   });
 
   it('repeated with Retry-After: 0 causes neither a busy loop nor an endless call', async () => {
-    const { client, seen } = stubbed(limited('0'), { maxRetryAfterMs: 5_000 });
+    const { client, requests } = stubbed(limited('0'), { maxRetryAfterMs: 5_000 });
     const outcome = rejection(client.images.create(PROMPT));
     await vi.advanceTimersByTimeAsync(200_000);
     expect(await outcome).toBeInstanceOf(RateLimitError);
-    expect(seen.length).toBeLessThan(40);
+    expect(requests.length).toBeLessThan(40);
   });
 
   it('pauses the entire limit for every client of the account', async () => {
@@ -68,29 +68,29 @@ describe("the service's 429", () => {
     await vi.advanceTimersByTimeAsync(10);
     const two = second.client.videos.create(PROMPT);
     await vi.advanceTimersByTimeAsync(29_900);
-    expect(second.seen).toHaveLength(0);
+    expect(second.requests).toHaveLength(0);
     await vi.advanceTimersByTimeAsync(5_000);
     await Promise.all([one, two]);
-    expect(second.seen).toHaveLength(1);
+    expect(second.requests).toHaveLength(1);
   });
 });
 
 describe("rateLimit: 'throw'", () => {
   it("also rejects with the service's 429", async () => {
-    const { client, seen } = stubbed(limited('7'), { rateLimit: 'throw' });
+    const { client, requests } = stubbed(limited('7'), { rateLimit: 'throw' });
     expect(await rejection(client.images.create(PROMPT))).toMatchObject({ retryAfterMs: 7_000 });
-    expect(seen).toHaveLength(1);
+    expect(requests).toHaveLength(1);
   });
 });
 
 describe("rateLimit: 'off'", () => {
   it('disables the limits, but still waits after a 429', async () => {
-    const { client, seen } = stubbed([limited('5'), () => json(created())], { rateLimit: 'off' });
+    const { client, requests } = stubbed([limited('5'), () => json(created())], { rateLimit: 'off' });
     const first = client.videos.create(PROMPT);
     await vi.advanceTimersByTimeAsync(100);
-    expect(seen).toHaveLength(1);
+    expect(requests).toHaveLength(1);
     await Promise.all(Array.from({ length: 30 }, () => client.videos.create(PROMPT)));
-    expect(seen).toHaveLength(31);
+    expect(requests).toHaveLength(31);
     await vi.advanceTimersByTimeAsync(6_000);
     await first;
   });
@@ -159,7 +159,7 @@ describe('rate limits', () => {
   });
 
   it('end an aborted queued call immediately, and leave no listener', async () => {
-    const { client, seen } = stubbed(() => json(created()));
+    const { client, requests } = stubbed(() => json(created()));
     await Promise.all(Array.from({ length: LIMIT }, () => client.videos.create(PROMPT)));
     const { controller, signal, listeners } = countedSignal();
     const outcome = rejection(client.videos.create(PROMPT, { signal }));
@@ -167,6 +167,6 @@ describe('rate limits', () => {
     controller.abort('enough');
     expect(await outcome).toBe('enough');
     expect(listeners()).toBe(0);
-    expect(seen).toHaveLength(LIMIT);
+    expect(requests).toHaveLength(LIMIT);
   });
 });

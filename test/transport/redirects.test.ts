@@ -30,21 +30,21 @@ const to =
 
 describe('a redirect', () => {
   it('of a GET within the origin is followed, with the key', async () => {
-    const { client, seen } = stubbed([to('/moved/jobs/1'), () => json(created())]);
+    const { client, requests } = stubbed([to('/moved/jobs/1'), () => json(created())]);
     expect((await client.jobs.get('job_1')).id).toBe('job_1');
-    expect(seen[1]?.url).toBe('https://service.test/moved/jobs/1');
-    expect(seen[1]?.headers.authorization).toBe(seen[0]?.headers.authorization);
+    expect(requests[1]?.url).toBe('https://service.test/moved/jobs/1');
+    expect(requests[1]?.headers.authorization).toBe(requests[0]?.headers.authorization);
   });
 
   it('of a JSON GET to another origin is rejected with the origin but not the query', async () => {
-    const { client, seen } = stubbed(to('https://elsewhere.test/x?signature=secret'));
+    const { client, requests } = stubbed(to('https://elsewhere.test/x?signature=secret'));
     const error = (await rejection(client.jobs.get('job_1'))) as APIError;
     expect(error).toBeInstanceOf(APIError);
     expect(error.message).toContain('https://elsewhere.test');
     expect(error.message).toContain('baseUrl');
     expect(error.message).not.toContain('secret');
     expect(error).toMatchObject({ status: 302, attempts: 1 });
-    expect(seen).toHaveLength(1);
+    expect(requests).toHaveLength(1);
   });
 
   it.each([301, 302, 303, 307, 308])(
@@ -77,25 +77,25 @@ describe('a redirect', () => {
   });
 
   it.each(['http://service.test/jobs/1', 'ftp://service.test/x', 'http://['])('to %s is rejected', async (location) => {
-    const { client, seen } = stubbed(to(location));
+    const { client, requests } = stubbed(to(location));
     expect(await rejection(client.jobs.output('job_1'))).toBeInstanceOf(APIError);
-    expect(seen).toHaveLength(1);
+    expect(requests).toHaveLength(1);
   });
 
   it('in a loop is followed five times', async () => {
-    const { client, seen } = stubbed(to('/prefix/v1/jobs/job_1'));
+    const { client, requests } = stubbed(to('/prefix/v1/jobs/job_1'));
     await expect(client.jobs.get('job_1')).rejects.toThrow(/6th in a row/);
-    expect(seen).toHaveLength(6);
+    expect(requests).toHaveLength(6);
   });
 
   it("of a stream to another origin is followed without the client's key, cookies, and headers", async () => {
-    const seen: NodeJS.Dict<string | string[]>[] = [];
+    const received: NodeJS.Dict<string | string[]>[] = [];
     const storage = await serving((request, response) => {
-      seen.push(request.headers);
+      received.push(request.headers);
       response.end('the file');
     });
     const url = await serving((request, response) => {
-      seen.push(request.headers);
+      received.push(request.headers);
       response.writeHead(307, { location: `${storage}/file?signature=1` });
       response.end();
     });
@@ -103,32 +103,32 @@ describe('a redirect', () => {
     const client = new GenClient({ apiKey, baseUrl: url, headers: { 'X-Tenant': 'acme' } });
     const output = await client.jobs.output('job_1', { range: { start: 0 }, headers: { 'x-trace': 't1' } });
     expect(await output.text()).toBe('the file');
-    expect(seen[0]).toMatchObject({ authorization: `Bearer ${apiKey}`, 'x-tenant': 'acme', 'x-trace': 't1' });
-    expect(seen[1]).toMatchObject({ range: 'bytes=0-' });
-    expect(seen[1]).not.toHaveProperty('authorization');
-    expect(JSON.stringify(seen[1])).not.toMatch(/acme|t1|sk-test/);
+    expect(received[0]).toMatchObject({ authorization: `Bearer ${apiKey}`, 'x-tenant': 'acme', 'x-trace': 't1' });
+    expect(received[1]).toMatchObject({ range: 'bytes=0-' });
+    expect(received[1]).not.toHaveProperty('authorization');
+    expect(JSON.stringify(received[1])).not.toMatch(/acme|t1|sk-test/);
   });
 
   it.each(['https://user:pw@storage.test/a.mp4', 'https://user@storage.test/a.mp4'])(
     'to a URL with credentials is rejected without showing the URL: %s',
     async (location) => {
-      const { client, seen } = stubbed([to(location), () => new Response('bytes')]);
+      const { client, requests } = stubbed([to(location), () => new Response('bytes')]);
       const error = (await rejection(client.jobs.output('job_1'))) as APIError;
       expect(error).toBeInstanceOf(APIError);
       expect(error.message).toContain('a user name or a password');
       expect(JSON.stringify([error, error.message, error.stack])).not.toMatch(/pw|user@|user:|storage\.test/);
-      expect(seen).toHaveLength(1);
+      expect(requests).toHaveLength(1);
     },
   );
 
   it('from another origin back to the service omits the key', async () => {
-    const { client, seen } = stubbed([
+    const { client, requests } = stubbed([
       to('https://elsewhere.test/x'),
       to('https://service.test/prefix/v1/back'),
       () => new Response('file'),
     ]);
     expect(await (await client.jobs.output('job_1')).text()).toBe('file');
-    expect(seen.map((request) => 'authorization' in request.headers)).toEqual([true, false, false]);
+    expect(requests.map((request) => 'authorization' in request.headers)).toEqual([true, false, false]);
   });
 });
 
@@ -136,16 +136,16 @@ describe('bytes sent to an absolute URL', () => {
   const target = { name: 'put', headers: { 'content-type': 'image/png' }, repeatable: true } as const;
 
   it("include the key only for the service's own origin", async () => {
-    const seen: object[] = [];
+    const received: object[] = [];
     const fetch = async (_url: string, { headers }: RequestInit) => {
-      seen.push(Object.fromEntries(new Headers(headers)));
+      received.push(Object.fromEntries(new Headers(headers)));
       return new Response('');
     };
     const transport = stubbedTransport(fetch, { headers: { 'x-tenant': 'acme' } });
     for (const url of [`${BASE_URL}/v1/uploads?upload_id=1`, 'https://storage.test/put?signature=1'])
       await transport.transfer({ ...target, url, body: () => 'x' });
-    expect(seen[0]).toHaveProperty('authorization');
-    expect(seen[1]).toEqual({ 'content-type': 'image/png' });
+    expect(received[0]).toHaveProperty('authorization');
+    expect(received[1]).toEqual({ 'content-type': 'image/png' });
   });
 
   it('are sent once to a real server, and never redirected', async () => {

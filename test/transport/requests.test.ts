@@ -23,7 +23,7 @@ function recordingTransport(options: ClientOptions = {}) {
 describe('a call to the service', () => {
   it('sends only these headers', async () => {
     const apiKey = freshKey();
-    const { client, seen } = stubbed(() => json(created()), { apiKey, headers: { 'X-Tenant': 'acme' } });
+    const { client, requests } = stubbed(() => json(created()), { apiKey, headers: { 'X-Tenant': 'acme' } });
     await client.videos.create(PROMPT, { idempotencyKey: 'order-1', headers: { 'X-Trace': 't1' } });
     await client.request({ method: 'GET', path: '/v1/x' }, { headers: { 'x-tenant': 'other' } });
     const always = {
@@ -31,7 +31,7 @@ describe('a call to the service', () => {
       'user-agent': `gen-client/${VERSION}`,
       authorization: `Bearer ${apiKey}`,
     };
-    expect(seen).toEqual([
+    expect(requests).toEqual([
       {
         method: 'POST',
         url: `${BASE_URL}/v1/videos`,
@@ -55,19 +55,19 @@ describe('a call to the service', () => {
     ['POST', true],
     ['PATCH', true],
   ])('with %s sends an idempotency key: %s', async (method, hasKey) => {
-    const { client, seen } = stubbed(() => json({}));
+    const { client, requests } = stubbed(() => json({}));
     await client.request({ method, path: '/v1/x' }, { idempotencyKey: 'order-1' });
-    expect(seen[0]?.headers['idempotency-key']).toBe(hasKey ? 'order-1' : undefined);
+    expect(requests[0]?.headers['idempotency-key']).toBe(hasKey ? 'order-1' : undefined);
   });
 
   it('sends its original params even if they change while it waits', async () => {
     const limited = () => json({}, { status: 429, headers: { 'retry-after': '0' } });
-    const { client, seen } = stubbed([limited, () => json(created())]);
+    const { client, requests } = stubbed([limited, () => json(created())]);
     const params = { prompt: 'before' };
     const call = client.videos.create(params);
     params.prompt = 'after';
     await call;
-    expect(seen.map(({ body }) => body)).toEqual(['{"prompt":"before"}', '{"prompt":"before"}']);
+    expect(requests.map(({ body }) => body)).toEqual(['{"prompt":"before"}', '{"prompt":"before"}']);
   });
 
   it('uses the current global fetch, including later patches', async () => {

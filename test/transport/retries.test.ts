@@ -24,38 +24,38 @@ describe('retries', () => {
   it.each([408, 500, 502, 503, 504, 520, 521, 522, 523, 524])(
     'a create that failed with %i is retried with the same key',
     async (status) => {
-      const { client, seen } = stubbed([() => json({}, { status }), () => json(created())]);
+      const { client, requests } = stubbed([() => json({}, { status }), () => json(created())]);
       const made = await settle(client.videos.create(PROMPT).withResponse());
-      expect(made).toMatchObject({ attempts: 2, idempotencyKey: seen[0]?.headers['idempotency-key'] });
-      expect(seen).toHaveLength(2);
-      expect(seen[1]?.headers['idempotency-key']).toBe(seen[0]?.headers['idempotency-key']);
-      expect(seen[0]?.headers['idempotency-key']).toMatch(/^[\da-f-]{36}$/);
+      expect(made).toMatchObject({ attempts: 2, idempotencyKey: requests[0]?.headers['idempotency-key'] });
+      expect(requests).toHaveLength(2);
+      expect(requests[1]?.headers['idempotency-key']).toBe(requests[0]?.headers['idempotency-key']);
+      expect(requests[0]?.headers['idempotency-key']).toMatch(/^[\da-f-]{36}$/);
     },
   );
 
   it.each([400, 401, 402, 403, 404, 405, 409, 410, 413, 422, 425, 451, 501, 505])(
     'a create that was rejected with %i is sent once',
     async (status) => {
-      const { client, seen } = stubbed([() => json({}, { status }), () => json(created())]);
+      const { client, requests } = stubbed([() => json({}, { status }), () => json(created())]);
       expect(await settle(client.videos.create(PROMPT))).toMatchObject({ thrown: { status, attempts: 1 } });
-      expect(seen).toHaveLength(1);
+      expect(requests).toHaveLength(1);
     },
   );
 
   it("503 dispatch_disabled isn't retried, because generation is paused indefinitely", async () => {
-    const { client, seen } = stubbed(() => json({ error: { code: 'dispatch_disabled' } }, { status: 503 }));
+    const { client, requests } = stubbed(() => json({ error: { code: 'dispatch_disabled' } }, { status: 503 }));
     expect(await settle(client.videos.create(PROMPT))).toMatchObject({
       thrown: { code: 'dispatch_disabled', recovery: 'retry_later' },
     });
-    expect(seen).toHaveLength(1);
+    expect(requests).toHaveLength(1);
   });
 
   it('503 dispatch_disabled with Retry-After is retried after that time', async () => {
     const rejection = () => json({ code: 'dispatch_disabled' }, { status: 503, headers: { 'retry-after': '30' } });
-    const { client, seen } = stubbed([rejection, () => json(created())]);
+    const { client, requests } = stubbed([rejection, () => json(created())]);
     const made = client.videos.create(PROMPT);
     await vi.advanceTimersByTimeAsync(29_999);
-    expect(seen).toHaveLength(1);
+    expect(requests).toHaveLength(1);
     await vi.advanceTimersByTimeAsync(10_000);
     expect(await made).toMatchObject({ job: { id: 'job_1' } });
   });
@@ -73,19 +73,19 @@ describe('retries', () => {
   ];
 
   it.each(wordings)('a broken connection is retried with the error of %s', async (_runtime, error) => {
-    const { client, seen } = stubbed([() => Promise.reject(error), () => json(created())]);
+    const { client, requests } = stubbed([() => Promise.reject(error), () => json(created())]);
     expect(await settle(client.videos.create(PROMPT))).toMatchObject({ job: { id: 'job_1' } });
-    expect(new Set(seen.map((request) => request.headers['idempotency-key'])).size).toBe(1);
+    expect(new Set(requests.map((request) => request.headers['idempotency-key'])).size).toBe(1);
   });
 
   it('a connection that stays broken rejects with a ConnectionError: key, attempts, and cause', async () => {
     const cause = new TypeError('Failed to fetch');
-    const { client, seen } = stubbed(() => Promise.reject(cause));
+    const { client, requests } = stubbed(() => Promise.reject(cause));
     const { thrown } = (await settle(client.videos.create(PROMPT))) as { thrown: ConnectionError };
     expect(thrown).toBeInstanceOf(ConnectionError);
     expect(thrown).toMatchObject({ method: 'POST', attempts: 4, cause });
-    expect(thrown.idempotencyKey).toBe(seen[0]?.headers['idempotency-key']);
-    expect(seen).toHaveLength(4);
+    expect(thrown.idempotencyKey).toBe(requests[0]?.headers['idempotency-key']);
+    expect(requests).toHaveLength(4);
   });
 
   it("a 429 after another failure doesn't count as a second failure in a row", async () => {
@@ -101,38 +101,38 @@ describe('retries', () => {
   });
 
   it('an attempt that times out is retried, and the last one rejects with a TimeoutError with the key', async () => {
-    const { client, seen } = stubbed(never, { timeoutMs: 1_000, maxRetries: 1 });
+    const { client, requests } = stubbed(never, { timeoutMs: 1_000, maxRetries: 1 });
     const { thrown } = (await settle(client.videos.create(PROMPT))) as { thrown: TimeoutError };
     expect(thrown).toBeInstanceOf(TimeoutError);
     expect(thrown).toMatchObject({ attempts: 2, timeoutMs: 1_000 });
-    expect(thrown.idempotencyKey).toBe(seen[1]?.headers['idempotency-key']);
+    expect(thrown.idempotencyKey).toBe(requests[1]?.headers['idempotency-key']);
   });
 
   it("a create whose response isn't JSON is retried, and finally rejects with a ResponseError with the key", async () => {
     const html = () => new Response('<html>busy</html>', { headers: { 'content-type': 'text/html' } });
-    const { client, seen } = stubbed(html, { maxRetries: 2 });
+    const { client, requests } = stubbed(html, { maxRetries: 2 });
     const { thrown } = (await settle(client.videos.create(PROMPT))) as { thrown: ResponseError };
     expect(thrown).toBeInstanceOf(ResponseError);
     expect(thrown.message).toContain('text/html');
-    expect(thrown).toMatchObject({ attempts: 3, idempotencyKey: seen[2]?.headers['idempotency-key'] });
+    expect(thrown).toMatchObject({ attempts: 3, idempotencyKey: requests[2]?.headers['idempotency-key'] });
   });
 
   it("success: false with status 200 is treated as its code's documented status", async () => {
     const failed = () => json({ success: false, error: { code: 'internal_error', message: 'oops' } });
-    const { client, seen } = stubbed(failed, { maxRetries: 1 });
+    const { client, requests } = stubbed(failed, { maxRetries: 1 });
     const { thrown } = (await settle(client.videos.create(PROMPT))) as { thrown: ServerError };
     expect(thrown).toBeInstanceOf(ServerError);
     expect(thrown).toMatchObject({ status: 200, code: 'internal_error', message: 'oops', attempts: 2 });
-    expect(seen).toHaveLength(2);
+    expect(requests).toHaveLength(2);
   });
 
   it("a body that can't be serialized rejects with a GenError, not a ConnectionError", async () => {
     const circular: Record<string, unknown> = {};
     circular.self = circular;
-    const { client, seen } = stubbed(() => json(created()));
+    const { client, requests } = stubbed(() => json(created()));
     const rejected = client.request({ method: 'POST', path: '/v1/speech', body: circular });
     await expect(rejected).rejects.toMatchObject({ name: 'GenError', cause: expect.any(TypeError) });
-    expect(seen).toHaveLength(0);
+    expect(requests).toHaveLength(0);
   });
 });
 
@@ -158,9 +158,9 @@ describe('a deletion whose response was lost', () => {
 
 describe('on a real connection', () => {
   it('a reset and a truncated body are retried with one key', async () => {
-    const seen: (string | undefined)[] = [];
+    const keys: (string | undefined)[] = [];
     const server = await rawServer((socket, request, number) => {
-      seen.push(request.headers['idempotency-key']);
+      keys.push(request.headers['idempotency-key']);
       if (number === 1) return void socket.resetAndDestroy();
       if (number === 2) return void socket.end(wire(200, created()).slice(0, -20));
       socket.end(wire(200, created()));
@@ -169,19 +169,23 @@ describe('on a real connection', () => {
     const { data, attempts } = await client.videos.create(PROMPT).withResponse();
     expect(data.job.id).toBe('job_1');
     expect(attempts).toBe(3);
-    expect(new Set(seen).size).toBe(1);
+    expect(new Set(keys).size).toBe(1);
     await server.close();
   });
 });
 
 describe("the caller's key", () => {
   it('is on the request, the result, and the error, however it was passed', async () => {
-    const { client, seen } = stubbed([() => json(created()), () => json(created()), () => json({}, { status: 400 })]);
+    const { client, requests } = stubbed([
+      () => json(created()),
+      () => json(created()),
+      () => json({}, { status: 400 }),
+    ]);
     expect((await client.videos.create(PROMPT, { idempotencyKey: 'order-1' })).idempotencyKey).toBe('order-1');
     expect((await client.videos.create({ ...PROMPT, idempotency_key: 'order-2' })).idempotencyKey).toBe('order-2');
     const error = await rejection(client.videos.create(PROMPT, { idempotencyKey: 'order-3' }));
     expect(error).toBeInstanceOf(APIError);
     expect(error).toMatchObject({ idempotencyKey: 'order-3' });
-    expect(seen.map((request) => request.headers['idempotency-key'])).toEqual(['order-1', 'order-2', 'order-3']);
+    expect(requests.map((request) => request.headers['idempotency-key'])).toEqual(['order-1', 'order-2', 'order-3']);
   });
 });

@@ -21,8 +21,8 @@ function timedClient(steps: readonly (() => Response)[], options: ClientOptions 
     sentAt.push(clock.now() - startMs);
     return step();
   });
-  const { client, seen } = stubbed(timed, { [Symbol.for('gen-client.clock')]: clock, ...options });
-  return { client, seen, sentAt, clock };
+  const { client, requests } = stubbed(timed, { [Symbol.for('gen-client.clock')]: clock, ...options });
+  return { client, requests, sentAt, clock };
 }
 
 async function requestTimes(steps: readonly (() => Response)[], options: ClientOptions = {}, chance = 0.5) {
@@ -95,7 +95,7 @@ describe('after a 429', () => {
 
 describe("rateLimit: 'throw'", () => {
   it("reports why a call wasn't sent and when to retry", async () => {
-    const { client, seen } = timedClient([done], {
+    const { client, requests } = timedClient([done], {
       rateLimit: 'throw',
       limits: { 'videos.create': { limit: 1, windowMs: 60_000 } },
     });
@@ -106,7 +106,7 @@ describe("rateLimit: 'throw'", () => {
       `The limit of videos.create is reached, so the call was not sent. The next slot is free in ${error.retryAfterMs} ms.`,
     );
     expect(error).toMatchObject({ code: 'rate_limited', idempotencyKey: 'order-2', attempts: 0 });
-    expect(seen).toHaveLength(1);
+    expect(requests).toHaveLength(1);
   });
 
   it('uses one slot for a create with a file', async () => {
@@ -114,7 +114,7 @@ describe("rateLimit: 'throw'", () => {
       '/v1/uploads': { success: true, data: { upload_id: 'upl_1', direct_upload_url: 'https://storage.test/file' } },
       '/v1/videos': JSON.parse(created()),
     };
-    const { client, seen } = stubbed(
+    const { client, requests } = stubbed(
       ({ url }) => json(responses[new URL(url).pathname.replace('/prefix', '')] ?? { success: true, data: {} }),
       { rateLimit: 'throw', limits: { 'videos.create': { limit: 1, windowMs: 60_000 } } },
     );
@@ -124,6 +124,6 @@ describe("rateLimit: 'throw'", () => {
     const error = await rejection(client.videos.create({ ...PROMPT, first_frame_upload_id: png }));
     expect(error).toMatchObject({ name: 'RateLimitError', attempts: 0 });
     // A call that can't be sent uploads nothing.
-    expect(seen.filter(({ method }) => method === 'PUT')).toHaveLength(1);
+    expect(requests.filter(({ method }) => method === 'PUT')).toHaveLength(1);
   });
 });

@@ -39,41 +39,41 @@ describe('the API key', () => {
   });
 
   describe('is removed from a fetch error that is otherwise unchanged:', () => {
-    const lost = <Fields extends object>(fields: Fields) => Object.assign(new Error('lost'), fields);
+    const errorWith = <Fields extends object>(fields: Fields) => Object.assign(new Error('lost'), fields);
     const circular = (apiKey: string) => {
-      const error = lost({ request: { self: {}, token: apiKey } });
+      const error = errorWith({ request: { self: {}, token: apiKey } });
       error.request.self = error;
       return error;
     };
     it.each<[string, (apiKey: string) => unknown]>([
-      ['headers of an error', (key) => lost({ headers: { authorization: `Bearer ${key}` } })],
-      ['a deeply nested request', (key) => lost({ config: { request: { auth: [[key]] } } })],
-      ['a Headers object', (key) => lost({ headers: new Headers({ authorization: key }) })],
+      ['headers of an error', (key) => errorWith({ headers: { authorization: `Bearer ${key}` } })],
+      ['a deeply nested request', (key) => errorWith({ config: { request: { auth: [[key]] } } })],
+      ['a Headers object', (key) => errorWith({ headers: new Headers({ authorization: key }) })],
       ['a Request', (key) => ({ request: new Request(BASE_URL, { headers: { authorization: key } }), why: 'lost' })],
-      ['a field name', (key) => lost({ sent: { [key]: 1 } })],
-      ['a symbol', (key) => lost({ [Symbol('sent')]: { key } })],
+      ['a field name', (key) => errorWith({ params: { [key]: 1 } })],
+      ['a symbol', (key) => errorWith({ [Symbol('params')]: { key } })],
       ['an AggregateError', (key) => new AggregateError([new Error(`lost ${key}`), new Error('other')], 'all lost')],
       ['a plain object', (key) => ({ message: 'lost', authorization: `Bearer ${key}` })],
       ['the cause of a cause', (key) => new Error('lost', { cause: new Error('b', { cause: { key } }) })],
       ['a circular reference', circular],
-      ['more values than are searched', (key) => lost({ all: [...Array(20_000).keys()], sent: { key } })],
-    ])('%s', async (_where, errorWith) => {
+      ['more values than are searched', (key) => errorWith({ all: [...Array(20_000).keys()], params: { key } })],
+    ])('%s', async (_, createError) => {
       const apiKey = freshKey();
-      const { client } = stubbed(() => Promise.reject(errorWith(apiKey)), { apiKey, maxRetries: 0 });
+      const { client } = stubbed(() => Promise.reject(createError(apiKey)), { apiKey, maxRetries: 0 });
       const error = await rejection(client.videos.create(PROMPT));
       expect(error).toBeInstanceOf(ConnectionError);
       expect(formatFully(error)).not.toContain(apiKey);
       expect(formatFully(error)).toContain('lost');
     });
 
-    it('the code of an error', async () => {
+    it('an error with a code', async () => {
       const apiKey = freshKey();
-      const cause = lost({ code: 'ECONNREFUSED', headers: { authorization: apiKey } });
+      const cause = errorWith({ code: 'ECONNREFUSED', headers: { authorization: apiKey } });
       const { client } = stubbed(() => Promise.reject(cause), { apiKey, maxRetries: 0 });
       expect(await rejection(client.videos.create(PROMPT))).toMatchObject({ cause: { code: 'ECONNREFUSED' } });
     });
 
-    it('the error itself if it does not contain the key', async () => {
+    it('an error without the key, which stays the same object', async () => {
       const cause = Object.assign(new AggregateError([new Error('lost')]), {
         request: { self: {} },
         bytes: Buffer.alloc(9),
@@ -104,13 +104,13 @@ describe('the API key', () => {
 
 describe('an API key echoed in an error response', () => {
   const apiKey = 'sk-"quoted"-key';
-  const rejected = async (body: unknown, init: ResponseInit = {}, options: ClientOptions = {}) => {
+  const rejectionWith = async (body: unknown, init: ResponseInit = {}, options: ClientOptions = {}) => {
     const { client } = stubbed(() => json(body, { status: 400, ...init }), { apiKey, ...options });
     return rejection(client.videos.create(PROMPT));
   };
 
   it('is removed from the message and from every string and name in the body and headers', async () => {
-    const error = await rejected(
+    const error = await rejectionWith(
       {
         error: { code: 'bad_ratio', message: `${apiKey} may not.` },
         data: {
@@ -137,24 +137,24 @@ describe('an API key echoed in an error response', () => {
     expect(formatFully(error)).not.toContain(apiKey);
   });
 
-  it("is removed from text that isn't JSON, and in its JSON form", async () => {
-    const error = await rejected(`upstream got ${JSON.stringify({ key: apiKey })} and ${apiKey}`);
+  it("is removed from text that isn't JSON, including in its JSON form", async () => {
+    const error = await rejectionWith(`upstream got ${JSON.stringify({ key: apiKey })} and ${apiKey}`);
     expect(error).toMatchObject({ data: 'upstream got {"key":"[redacted]"} and [redacted]' });
     expect((error as Error).message).not.toContain('quoted');
   });
 
-  it("isn't treated as a code if it is echoed as one", async () => {
+  it("isn't reported as the error code if the service echoes it as the code", async () => {
     const key = 'sk-looks-like-a-code';
-    expect(await rejected({ error: key }, {}, { apiKey: key })).toMatchObject({ code: 'http_400' });
-    expect(await rejected({ code: `of-${key}` }, {}, { apiKey: key })).toMatchObject({ code: 'http_400' });
-    // A documented code stays intact even if it contains the key.
-    expect(await rejected({ code: 'prompt_too_long' }, {}, { apiKey: 'prompt_too' })).toMatchObject({
+    expect(await rejectionWith({ error: key }, {}, { apiKey: key })).toMatchObject({ code: 'http_400' });
+    expect(await rejectionWith({ code: `of-${key}` }, {}, { apiKey: key })).toMatchObject({ code: 'http_400' });
+    // A documented code doesn't change, even if it contains the key.
+    expect(await rejectionWith({ code: 'prompt_too_long' }, {}, { apiKey: 'prompt_too' })).toMatchObject({
       code: 'prompt_too_long',
     });
   });
 
-  it("isn't removed if it is too short to be a key, because such words occur in other text", async () => {
-    const errorWith = (key: string) => rejected({ message: `The ${key} is odd.` }, {}, { apiKey: key });
+  it("isn't removed if it is shorter than eight characters, because it may be a common word", async () => {
+    const errorWith = (key: string) => rejectionWith({ message: `The ${key} is odd.` }, {}, { apiKey: key });
     expect(await errorWith('quality')).toMatchObject({ message: 'The quality is odd.' });
     expect(await errorWith('qualitys')).toMatchObject({ message: 'The [redacted] is odd.' });
   });
@@ -208,24 +208,22 @@ describe('URLs in errors', () => {
   });
 });
 
-describe('a key echoed by the service in a request ID', () => {
-  it('reaches no hook, no log line, and no result', async () => {
-    const apiKey = freshKey();
-    const { write, options } = recorder();
-    const response = () => json(created(), { headers: { 'x-request-id': `req-${apiKey}` } });
-    const { client } = stubbed(response, { apiKey, ...options });
-    const { requestId } = await client.images.create(PROMPT).withResponse();
-    expect(requestId).toBe('req-[redacted]');
-    expect(formatFully(write.mock.calls)).toContain('req-[redacted]');
-    expect(formatFully(write.mock.calls)).not.toContain(apiKey);
-  });
+it('an API key echoed in a request ID is removed from hooks, logs, and results', async () => {
+  const apiKey = freshKey();
+  const { write, options } = recorder();
+  const response = () => json(created(), { headers: { 'x-request-id': `req-${apiKey}` } });
+  const { client } = stubbed(response, { apiKey, ...options });
+  const { requestId } = await client.images.create(PROMPT).withResponse();
+  expect(requestId).toBe('req-[redacted]');
+  expect(formatFully(write.mock.calls)).toContain('req-[redacted]');
+  expect(formatFully(write.mock.calls)).not.toContain(apiKey);
 });
 
-it("an API key isn't in the error of its function", async () => {
+it('an API key is removed from the error of its key function', async () => {
   const key = freshKey();
-  let requested = 0;
+  let calls = 0;
   const apiKey = () => {
-    if (++requested > 1) throw new Error(`${key} could not be renewed`);
+    if (++calls > 1) throw new Error(`${key} could not be renewed`);
     return key;
   };
   const { client } = stubbed(() => json(created()), { apiKey, maxRetries: 0 });

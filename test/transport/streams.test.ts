@@ -169,7 +169,7 @@ it("cache: 'no-store' is omitted if the runtime rejects it", async () => {
     }
   }
   vi.stubGlobal('Request', WithoutCache);
-  const { client } = stubbed((_seen, { cache }) => {
+  const { client } = stubbed((_received, { cache }) => {
     caches.push(cache);
     return json(created());
   });

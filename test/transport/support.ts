@@ -6,7 +6,7 @@ import { type ClientOptions, GenClient } from '../../src/index.js';
 import { createTransport } from '../../src/transport/create-transport.js';
 
 /** A request as a stub fetch or a raw server receives it. */
-export interface Seen {
+export interface ReceivedRequest {
   readonly method: string;
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -17,12 +17,12 @@ export const PROMPT = { prompt: 'a fox at dawn' };
 export const BASE_URL = 'https://service.test/prefix';
 
 /** Test files in one process have separate copies of this module, but share accounts. */
-const perProcess = globalThis as { testKeys?: number };
+const processState = globalThis as { testKeys?: number };
 
 /** Returns a new key for each client, so that tests don't share an account's limits. */
 export function freshKey(): string {
-  perProcess.testKeys = (perProcess.testKeys ?? 0) + 1;
-  return `sk-test-${perProcess.testKeys}-${'q'.repeat(12)}`;
+  processState.testKeys = (processState.testKeys ?? 0) + 1;
+  return `sk-test-${processState.testKeys}-${'q'.repeat(12)}`;
 }
 
 /** Returns the body of an accepted create. */
@@ -37,22 +37,22 @@ export function json(body: unknown, init: ResponseInit = {}): Response {
   return new Response(text, { ...init, headers: { 'content-type': 'application/json', ...init.headers } });
 }
 
-type Step = (seen: Seen, request: Request) => Response | Promise<Response>;
+type Step = (received: ReceivedRequest, request: Request) => Response | Promise<Response>;
 
 /** Creates a client whose fetch runs these steps in order. The last one repeats. */
 export function stubbed(steps: Step | readonly Step[], options: ClientOptions = {}) {
   const list = typeof steps === 'function' ? [steps] : steps;
-  const seen: Seen[] = [];
+  const requests: ReceivedRequest[] = [];
   const stub = async (input: RequestInfo | URL, init?: RequestInit): Promise<Response> => {
     const request = new Request(input, init);
-    const shown = await seenOf(request);
-    seen.push(shown);
-    const step = list[Math.min(seen.length, list.length) - 1];
+    const received = await readRequest(request);
+    requests.push(received);
+    const step = list[Math.min(requests.length, list.length) - 1];
     if (!step) throw new Error('no step');
-    return step(shown, request);
+    return step(received, request);
   };
   const client = new GenClient({ apiKey: freshKey(), baseUrl: BASE_URL, fetch: stub, ...options });
-  return { client, seen };
+  return { client, requests };
 }
 
 /** Creates a transport with this fetch. */
@@ -61,7 +61,7 @@ export function stubbedTransport(fetch: ClientOptions['fetch'], options: ClientO
 }
 
 /** Reads a request for assertions. */
-async function seenOf(request: Request): Promise<Seen> {
+async function readRequest(request: Request): Promise<ReceivedRequest> {
   const { method, url, headers } = request;
   return { method, url, headers: Object.fromEntries(headers), body: await request.clone().text() };
 }
@@ -88,7 +88,7 @@ export async function rejection(promise: Promise<unknown>): Promise<unknown> {
   );
 }
 
-interface Running {
+interface Server {
   readonly url: string;
   close(): Promise<void>;
 }
@@ -96,7 +96,7 @@ interface Running {
 /** Starts an HTTP server on loopback. */
 export async function httpServer(
   respond: (request: IncomingMessage, response: ServerResponse, body: string) => void,
-): Promise<Running> {
+): Promise<Server> {
   const server = createServer((request, response) => {
     const chunks: Buffer[] = [];
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
@@ -114,10 +114,10 @@ export async function httpServer(
   };
 }
 
-/** Starts a TCP server with as much HTTP as the test needs. */
+/** Starts a TCP server that parses requests. The test writes the responses. */
 export async function rawServer(
-  onRequest: (socket: Socket, seen: Seen, number: number) => void,
-): Promise<Running & { open(): number }> {
+  onRequest: (socket: Socket, request: ReceivedRequest, number: number) => void,
+): Promise<Server & { openConnections(): number }> {
   let number = 0;
   const sockets = new Set<Socket>();
   const server = createTcpServer((socket) => {
@@ -130,7 +130,7 @@ export async function rawServer(
       for (let parsed = parseRequest(text); parsed; parsed = parseRequest(text)) {
         text = parsed.rest;
         number += 1;
-        onRequest(socket, parsed.seen, number);
+        onRequest(socket, parsed.request, number);
       }
     });
   });
@@ -138,7 +138,7 @@ export async function rawServer(
   const { port } = server.address() as AddressInfo;
   return {
     url: `http://127.0.0.1:${port}`,
-    open: () => sockets.size,
+    openConnections: () => sockets.size,
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve());
@@ -148,7 +148,7 @@ export async function rawServer(
 }
 
 /** Parses the first complete request of a text, and returns the rest. */
-export function parseRequest(text: string): { seen: Seen; rest: string } | undefined {
+export function parseRequest(text: string): { request: ReceivedRequest; rest: string } | undefined {
   const end = text.indexOf('\r\n\r\n');
   if (end === -1) return undefined;
   const [first = '', ...lines] = text.slice(0, end).split('\r\n');
@@ -159,7 +159,7 @@ export function parseRequest(text: string): { seen: Seen; rest: string } | undef
   const body = text.slice(end + 4, end + 4 + length);
   if (body.length < length) return undefined;
   const [method = '', url = ''] = first.split(' ');
-  return { seen: { method, url, headers, body }, rest: text.slice(end + 4 + length) };
+  return { request: { method, url, headers, body }, rest: text.slice(end + 4 + length) };
 }
 
 /** Formats an HTTP/1.1 response. */

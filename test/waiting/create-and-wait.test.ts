@@ -32,7 +32,7 @@ function setup(ends: Partial<Job>[]) {
     const { job, readyAt, end } = jobs.get(id) ?? { job: running('none'), readyAt: 0, end: {} };
     return json({ data: { job: clock.now() >= readyAt ? { ...job, ...end } : job } });
   };
-  const { client, seen } = stubbed(
+  const { client, requests } = stubbed(
     ({ method, url, headers, body }) => {
       if (method === 'GET') return view(decodeURIComponent(url.split('/').at(-1) ?? ''));
       const key = String(headers['idempotency-key']);
@@ -47,7 +47,7 @@ function setup(ends: Partial<Job>[]) {
     },
     { [CLOCK]: clock } as object,
   );
-  const reads = () => seen.filter(({ method }) => method === 'GET').length;
+  const reads = () => requests.filter(({ method }) => method === 'GET').length;
   const defaults = { idempotencyKey: 'k', pollIntervalMs: 1_000 };
   const run = (options: CreateOptions = {}) =>
     clock.until(client.videos.createAndWait(PROMPT, { ...defaults, ...options }));
@@ -228,9 +228,9 @@ describe('waitForJobs', () => {
       throw new NotFoundError('no such job', { ...wire, status: 404, code: 'job_not_found' });
     });
     const collect = async (ids: string[], options = {}) => {
-      const seen: string[] = [];
-      for await (const job of waitForJobs(ids, jobWaits, options)) seen.push(`${job.id} ${job.status}`);
-      return seen;
+      const yielded: string[] = [];
+      for await (const job of waitForJobs(ids, jobWaits, options)) yielded.push(`${job.id} ${job.status}`);
+      return yielded;
     };
     return { clock, scheduler, jobWaits, collect };
   }
@@ -245,24 +245,24 @@ describe('waitForJobs', () => {
 
   it('yields jobs that end while its consumer processes another one', async () => {
     const { clock, jobWaits } = three();
-    const seen: string[] = [];
+    const yielded: string[] = [];
     const loop = async () => {
       for await (const { id } of waitForJobs(['a', 'b', 'c'], jobWaits)) {
-        if (seen.push(id) === 1) await new Promise<void>((resolve) => clock.after(60_000, resolve));
+        if (yielded.push(id) === 1) await new Promise<void>((resolve) => clock.after(60_000, resolve));
       }
     };
     await clock.until(loop());
-    expect(seen).toEqual(['c', 'a', 'b']);
+    expect(yielded).toEqual(['c', 'a', 'b']);
   });
 
   it('yields all other jobs before it throws for one that it failed to wait for', async () => {
     const { clock, jobWaits, collect } = three();
-    const seen: string[] = [];
+    const yielded: string[] = [];
     const loop = async () => {
-      for await (const job of waitForJobs(['unknown', 'a', 'c'], jobWaits)) seen.push(job.id);
+      for await (const job of waitForJobs(['unknown', 'a', 'c'], jobWaits)) yielded.push(job.id);
     };
     await expect(clock.until(loop())).rejects.toThrow(NotFoundError);
-    expect(seen).toEqual(['c', 'a']);
+    expect(yielded).toEqual(['c', 'a']);
     await expect(clock.until(collect([]))).resolves.toEqual([]);
     await expect(clock.until(collect(['no', 'none']))).rejects.toThrow('2 jobs could not be waited for.');
   });

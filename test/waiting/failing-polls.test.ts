@@ -19,9 +19,9 @@ describe('a response to a poll', () => {
   it.each([408, 409, 410, 418, 423, 425, 429, 499, 500, 502, 503, 504, 520, 599])(
     "with %i doesn't end a wait",
     async (status) => {
-      const { client, seen } = stubbed([failed(status), done]);
+      const { client, requests } = stubbed([failed(status), done]);
       await expect(client.waitForJob('job_1', QUICK)).resolves.toMatchObject({ status: 'completed' });
-      expect(seen.length).toBeGreaterThan(1);
+      expect(requests.length).toBeGreaterThan(1);
     },
   );
 
@@ -32,16 +32,16 @@ describe('a response to a poll', () => {
 
   it("about another job doesn't end a wait", async () => {
     const other = () => json({ data: { job: { ...DONE, id: 'job_2' } } });
-    const { client, seen } = stubbed([other, done]);
+    const { client, requests } = stubbed([other, done]);
     await expect(client.waitForJob('job_1', QUICK)).resolves.toMatchObject({ id: 'job_1' });
-    expect(seen).toHaveLength(2);
+    expect(requests).toHaveLength(2);
     await expect(stubbed(other).client.jobs.get('job_1')).rejects.toThrow('the response is about another job');
   });
 
   it.each([400, 401, 403, 404])('with %i ends the wait immediately', async (status) => {
-    const { client, seen } = stubbed([failed(status), done]);
+    const { client, requests } = stubbed([failed(status), done]);
     await expect(client.waitForJob('job_1', QUICK)).rejects.toMatchObject({ status });
-    expect(seen).toHaveLength(1);
+    expect(requests).toHaveLength(1);
   });
 });
 

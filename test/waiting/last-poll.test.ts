@@ -124,8 +124,8 @@ describe('an HTML page instead of a response', () => {
   /** Waits for a job whose polls get these responses. */
   const waitOn = (...steps: readonly (() => Response)[]) => {
     const clock = virtualClock();
-    const { client, seen } = stubbed(steps, { [CLOCK]: clock } as object);
-    return { seen, outcome: clock.until(client.waitForJob('a')) };
+    const { client, requests } = stubbed(steps, { [CLOCK]: clock } as object);
+    return { requests, outcome: clock.until(client.waitForJob('a')) };
   };
   const pages = (count: number, status: number) => Array.from({ length: count }, () => page(status));
 
@@ -137,7 +137,7 @@ describe('an HTML page instead of a response', () => {
     await expect(interrupted.outcome).resolves.toMatchObject({ status: 'completed' });
     const many = waitOn(page(status));
     await expect(many.outcome).rejects.toMatchObject({ attempts: 1 });
-    expect(many.seen).toHaveLength(MAX_PAGES);
+    expect(many.requests).toHaveLength(MAX_PAGES);
   });
 
   it('with status 502 never ends a wait', async () => {

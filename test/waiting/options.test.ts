@@ -15,12 +15,12 @@ const ofCreates = [
 ];
 
 function unreached() {
-  const { client, seen } = stubbed(() => json({}));
-  return { client, seen };
+  const { client, requests } = stubbed(() => json({}));
+  return { client, requests };
 }
 
 it.each<object>([...ofWaits, ...ofCreates])('%j is rejected by name before anything is sent', async (wrong) => {
-  const { client, seen } = unreached();
+  const { client, requests } = unreached();
   const calls = [client.videos.createAndWait({ prompt: 'a fox' }, wrong)];
   if (ofWaits.some((it) => it === wrong)) calls.push(client.waitForJob('job_1', wrong));
   for (const call of calls) {
@@ -28,7 +28,7 @@ it.each<object>([...ofWaits, ...ofCreates])('%j is rejected by name before anyth
     expect(error).toBeInstanceOf(GenError);
     expect((error as Error).message).toMatch(new RegExp(`^${Object.keys(wrong)[0]} must be `));
   }
-  expect(seen).toEqual([]);
+  expect(requests).toEqual([]);
 });
 
 describe('recover', () => {
@@ -46,12 +46,12 @@ describe('recover', () => {
   ];
   it.each(wrong.map((rule) => [rule]))('rejects the rule %j', async (rule) => {
     for (const code of ['generation_timeout', 'generation_failed', 'generation_unavailable']) {
-      const { client, seen } = unreached();
+      const { client, requests } = unreached();
       const error = await rejection(
         client.videos.createAndWait({ prompt: 'a fox' }, { recover: { [code]: rule } as never }),
       );
       expect(String(error)).toContain(`recover.${code} must be a whole number of retries`);
-      expect(seen).toEqual([]);
+      expect(requests).toEqual([]);
     }
   });
 
@@ -73,17 +73,17 @@ describe('recover', () => {
     ['two models', { generation_failed: { models: ['svc-video-mini', 'svc-video-pro'] } }, 3],
   ])('creates one job plus one per retry with %s', async (_, recover, jobs) => {
     const job = { id: 'job_1', status: 'failed', errorCode: 'generation_failed', mediaType: 'video' };
-    const { client, seen } = stubbed(() => json({ success: true, data: { job } }));
+    const { client, requests } = stubbed(() => json({ success: true, data: { job } }));
     const error = await rejection(client.videos.createAndWait({ prompt: 'a fox' }, { recover }));
     expect(error).toMatchObject({ name: 'JobFailedError', code: 'generation_failed' });
-    expect(seen.filter(({ method }) => method === 'POST')).toHaveLength(jobs);
+    expect(requests.filter(({ method }) => method === 'POST')).toHaveLength(jobs);
   });
 });
 
 it.each([5, undefined, null, { id: 'job_1' }, 'job_1'])('waitForJobs accepts a list of jobs, not %j', async (jobs) => {
-  const { client, seen } = unreached();
+  const { client, requests } = unreached();
   const error = await rejection(client.waitForJobs(jobs as never).next());
   expect(error).toBeInstanceOf(GenError);
   expect((error as Error).message).toContain('waitForJobs: jobs must be a list such as [first.id, second], not ');
-  expect(seen).toEqual([]);
+  expect(requests).toEqual([]);
 });

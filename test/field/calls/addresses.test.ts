@@ -85,11 +85,11 @@ describe('an ID in a path', () => {
     ['a number', 17],
     ['a forgotten await', Promise.resolve('job_1')],
   ])('is rejected before anything is sent: %s', async (_source, id) => {
-    const { client, seen } = stubbed(never);
+    const { client, requests } = stubbed(never);
     const error = await rejection(client.jobs.get(id as string));
     expect(error).toBeInstanceOf(GenError);
     expect(String(error)).toMatch(/\bID\b/);
-    expect(seen).toEqual([]);
+    expect(requests).toEqual([]);
   });
 });
 
@@ -103,13 +103,13 @@ describe('a redirected create', () => {
     ['another scheme', 302, 'gen://videos'],
   ])('is rejected, and not sent again or elsewhere: %s (%i)', async (_source, status, location) => {
     const modes: string[] = [];
-    const { client, seen } = stubbed((_seen, { redirect }) => {
+    const { client, requests } = stubbed((_seen, { redirect }) => {
       modes.push(redirect);
       return new Response(null, { status, headers: { location } });
     });
     const error = await rejection(client.videos.create({ prompt: 'a fox' }));
     expect(error).toMatchObject({ name: 'APIError', status, recovery: 'change_request' });
     expect(String(error)).toMatch(/redirect/i);
-    expect([seen.length, modes]).toEqual([1, ['manual']]);
+    expect([requests.length, modes]).toEqual([1, ['manual']]);
   });
 });

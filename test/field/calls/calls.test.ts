@@ -15,9 +15,9 @@ describe('client.request', () => {
     ['undefined and empty values', { path: '/v1/x', query: { a: undefined, b: [] } }, '/v1/x'],
     ['in the path, unchanged', { path: '/v1/x?y=a+b%20c' }, '/v1/x?y=a+b%20c'],
   ])('builds the query: %s', async (_, request, sent) => {
-    const { client, seen } = stub();
+    const { client, requests } = stub();
     await client.request({ method: 'GET', ...request } as never);
-    expect(seen.map(({ url }) => url)).toEqual([BASE_URL + sent]);
+    expect(requests.map(({ url }) => url)).toEqual([BASE_URL + sent]);
   });
 
   it.each<[source: string, request: object]>([
@@ -32,10 +32,10 @@ describe('client.request', () => {
     ['a function as the body', { method: 'POST', body: () => {} }],
     ['a symbol as the body', { method: 'POST', body: Symbol('x') }],
   ])('rejects an invalid query or body: %s', async (_, request) => {
-    const { client, seen } = stub();
+    const { client, requests } = stub();
     const call = client.request({ method: 'GET', path: '/v1/x', ...request } as never);
     expect(await rejection(call)).toBeInstanceOf(GenError);
-    expect(seen).toEqual([]);
+    expect(requests).toEqual([]);
   });
 });
 
@@ -47,7 +47,7 @@ describe('a URL of the params', () => {
     [{ callback_url: 'invalid' }, 'callback_url: must be an absolute URL'],
     [{ reference_image_urls: ['fox.png'] }, 'reference_image_urls[0]: must be an absolute URL'],
   ])('is rejected if it is invalid: %j', async (params, message) => {
-    const { client, seen } = stub();
+    const { client, requests } = stub();
     const invalid = { ...PROMPT, ...params };
     for (const call of [() => client.videos.create(invalid), () => client.videos.createAndWait(invalid)]) {
       const error = (await rejection(call())) as PreflightError;
@@ -55,7 +55,7 @@ describe('a URL of the params', () => {
       expect(error.message).toContain(message);
       expect(error.code).not.toMatch(/^http_/);
     }
-    expect(seen).toEqual([]);
+    expect(requests).toEqual([]);
   });
 });
 
@@ -115,11 +115,11 @@ describe('recover', () => {
       { generation_failed: { models: ['svc-video-pro'] }, generation_timeout: { models: ['svc-image-pro'] } },
     ],
   ])('is validated before the first create: %s', async (_, recover) => {
-    const { client, seen } = stub();
+    const { client, requests } = stub();
     const error = await rejection(client.videos.createAndWait(PROMPT, { recover }));
     expect(error).toMatchObject({ name: 'PreflightError', param: 'recover', code: 'model_not_found' });
     expect(String(error)).toContain('recover: the params do not fit the model "svc-image-pro".');
-    expect(seen).toEqual([]);
+    expect(requests).toEqual([]);
   });
 
   it.each([
