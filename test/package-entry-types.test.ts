@@ -1,12 +1,11 @@
 // The tarball's declarations by entry point: which ones need a runtime's types, and with which they compile.
-import { execFile, execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { execFile } from 'node:child_process';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ENTRY_POINTS } from '../scripts/entry-points.js';
-import { packTarball, ROOT } from './support/build.js';
-import { manifest } from './support/consumer.js';
+import { ROOT } from './support/build.js';
+import { linkPackage, manifest, unpackTarball } from './support/consumer.js';
 import { settingsToRun } from './support/type-check.js';
 
 const ENTRIES = Object.keys(manifest().exports)
@@ -19,32 +18,16 @@ const DOM = ['es2023', 'esnext.disposable', 'dom', 'dom.iterable', 'dom.asyncite
 let folder = '';
 
 beforeAll(async () => {
-  const tarball = await packTarball();
-  folder = mkdtempSync(join(tmpdir(), 'gen-client-entry-types-'));
-  const home = join(folder, 'node_modules/gen-client');
-  mkdirSync(home, { recursive: true });
-  execFileSync('tar', ['-xzf', tarball, '-C', home, '--strip-components=1']);
   const { dependencies, peerDependencies } = manifest();
-  const modules = join(ROOT, 'node_modules');
-  for (const name of [
-    ...Object.keys({ ...dependencies, ...peerDependencies }),
-    '@types/react',
-    'csstype',
-    'json-schema',
-  ])
-    link(join(modules, name), name);
+  const types = ['@types/react', 'csstype', 'json-schema'];
+  folder = await unpackTarball([...Object.keys({ ...dependencies, ...peerDependencies }), ...types]);
   if (!existsSync(BUN_TYPES)) return;
-  for (const name of ['bun-types', '@types/bun', '@types/node', 'undici-types'])
-    link(join(ROOT, 'test/runtimes/node_modules', name), name);
+  for (const name of ['bun-types', '@types/bun', '@types/node', 'undici-types']) {
+    linkPackage(folder, name, join(ROOT, 'test/runtimes'));
+  }
 }, 180_000);
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
-
-function link(target: string, name: string): void {
-  const path = join(folder, 'node_modules', name);
-  mkdirSync(dirname(path), { recursive: true });
-  if (!existsSync(path)) symlinkSync(target, path, 'junction');
-}
 
 /** Returns the compiler's errors in a program and in gen-client's declarations, ignoring other packages. */
 async function compilerErrors(

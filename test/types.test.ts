@@ -1,12 +1,9 @@
 // The published types: the compiler's and an editor's view of the declarations in the tarball.
-import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import models from './fixtures/models.json' with { type: 'json' };
-import { packTarball, ROOT } from './support/build.js';
-import { manifest } from './support/consumer.js';
+import { manifest, unpackTarball } from './support/consumer.js';
 import { type Editor, openEditor } from './support/editor.js';
 import { type Compiler, checkSnippets, compile, MODES, type Mode, settingsToRun } from './support/type-check.js';
 import { undocumentedFields } from './types/documented-fields.js';
@@ -36,14 +33,7 @@ const SLOW = { timeout: 180_000 };
 /** A folder with the packed package in its node_modules. */
 let folder = '';
 beforeAll(async () => {
-  const tarball = await packTarball();
-  folder = mkdtempSync(join(tmpdir(), 'gen-client-types-'));
-  const home = join(folder, 'node_modules/gen-client');
-  mkdirSync(home, { recursive: true });
-  execFileSync('tar', ['-xzf', tarball, '-C', home, '--strip-components=1']);
-  for (const name of Object.keys(manifest().dependencies)) {
-    symlinkSync(join(ROOT, 'node_modules', name), join(folder, 'node_modules', name));
-  }
+  folder = await unpackTarball(Object.keys(manifest().dependencies));
 }, 180_000);
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 

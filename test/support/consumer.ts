@@ -1,5 +1,5 @@
-import { execFile } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { execFile, execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
@@ -55,7 +55,7 @@ export async function createConsumer(): Promise<Consumer> {
     },
     async check(file, code, options) {
       write(folder, file, code);
-      linkTypesOfNode(folder);
+      for (const name of ['@types/node', 'undici-types']) linkPackage(folder, name);
       const config = `tsconfig.${file.replaceAll('/', '-')}.json`;
       const compilerOptions = { target: 'es2022', strict: true, noEmit: true, skipLibCheck: false, ...options };
       write(folder, config, JSON.stringify({ compilerOptions, files: [file] }));
@@ -73,17 +73,22 @@ function write(folder: string, file: string, text: string): void {
   writeFileSync(join(folder, file), text);
 }
 
-/** Links the repository's `@types/node`, which a Node user would install. */
-function linkTypesOfNode(folder: string): void {
-  for (const name of ['@types/node', 'undici-types']) {
-    const link = join(folder, 'node_modules', name);
-    mkdirSync(dirname(link), { recursive: true });
-    try {
-      symlinkSync(join(ROOT, 'node_modules', name), link, 'junction');
-    } catch {
-      // It already exists.
-    }
-  }
+/** Unpacks the tarball into a new folder's node_modules, next to links to packages of the repository. */
+export async function unpackTarball(packages: readonly string[]): Promise<string> {
+  const tarball = await packTarball();
+  const folder = mkdtempSync(join(tmpdir(), 'gen-client-unpacked-'));
+  const home = join(folder, 'node_modules/gen-client');
+  mkdirSync(home, { recursive: true });
+  execFileSync('tar', ['-xzf', tarball, '-C', home, '--strip-components=1']);
+  for (const name of packages) linkPackage(folder, name);
+  return folder;
+}
+
+/** Links a package of the repository, or of one of its folders, unless the name is already taken. */
+export function linkPackage(folder: string, name: string, from = ROOT): void {
+  const path = join(folder, 'node_modules', name);
+  mkdirSync(dirname(path), { recursive: true });
+  if (!existsSync(path)) symlinkSync(join(from, 'node_modules', name), path, 'junction');
 }
 
 /** The package's own manifest. */
