@@ -96,32 +96,20 @@ describe('step 3', () => {
   });
 });
 
-describe('deletion', () => {
-  test('is rejected while a queued or processing job uses the upload', async () => {
-    const client = setUp();
-    const id = await client.upload('IMAGE');
-    const body = { prompt: 'a fox', reference_upload_ids: [id] };
-    expect((await client.create('/v1/images', body)).status).toBe('queued');
-    expect(await client.code('DELETE', `/v1/uploads/${id}`)).toBe('upload_in_use');
-    await client.sandbox.advance(1000);
-    expect(await client.code('DELETE', `/v1/uploads/${id}`)).toBe('upload_in_use');
-    await client.sandbox.advance(2000);
-    expect((await client.call('DELETE', `/v1/uploads/${id}`)).status).toBe(200);
-    expect(await client.code('DELETE', `/v1/uploads/${id}`)).toBe('upload_not_found');
-    expect(await client.code('POST', '/v1/images', body)).toBe('reference_upload_not_found');
-  });
-
-  test('is rejected until the last job with the upload ends', async () => {
-    const client = setUp();
-    const id = await client.upload('IMAGE');
-    const slow = { prompt: '[slow:9s]', first_frame_upload_id: id };
-    await client.create('/v1/videos', { ...slow, prompt: 'a fox' });
-    await client.create('/v1/videos', slow);
-    await client.sandbox.advance(3000);
-    expect(await client.code('DELETE', `/v1/uploads/${id}`)).toBe('upload_in_use');
-    await client.sandbox.advance(6000);
-    expect((await client.call('DELETE', `/v1/uploads/${id}`)).status).toBe(200);
-  });
+test('an upload can be deleted only after the last queued or processing job that uses it has ended', async () => {
+  const client = setUp();
+  const id = await client.upload('IMAGE');
+  const image = { prompt: 'a fox', reference_upload_ids: [id] };
+  expect((await client.create('/v1/images', image)).status).toBe('queued');
+  expect(await client.code('DELETE', `/v1/uploads/${id}`)).toBe('upload_in_use');
+  await client.create('/v1/videos', { prompt: '[slow:9s]', first_frame_upload_id: id });
+  await client.sandbox.advance(3000);
+  expect(client.sandbox.jobs.map(({ status }) => status)).toEqual(['completed', 'processing']);
+  expect(await client.code('DELETE', `/v1/uploads/${id}`)).toBe('upload_in_use');
+  await client.sandbox.advance(6000);
+  expect((await client.call('DELETE', `/v1/uploads/${id}`)).status).toBe(200);
+  expect(await client.code('DELETE', `/v1/uploads/${id}`)).toBe('upload_not_found');
+  expect(await client.code('POST', '/v1/images', image)).toBe('reference_upload_not_found');
 });
 
 test('a large file is not stored in memory', async () => {
