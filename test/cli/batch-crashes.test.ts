@@ -4,10 +4,10 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createSandbox } from '../../src/sandbox/index.js';
-import { dimensionsFor, renderMedia } from '../../src/sandbox/media/index.js';
 import { ensureBuilt } from '../support/build.js';
 import { seeded } from '../support/seeded.js';
 import { mountSmallDisk, type SmallDisk } from '../support/small-disk.js';
+import { FOX_PNG } from './cli-on-sandbox.js';
 import { spawnCli } from './spawn-cli.js';
 
 /** `npm run campaign -- batch` runs everything, with another seed if SEED=2. CI runs a small part. */
@@ -107,8 +107,7 @@ async function runOnFullDisk(small: SmallDisk): Promise<void> {
 
 const name = `creates one job, file, and charge for each of ${rows} rows over ${kills} SIGKILLs, ${fullDisks} full disks, and edits`;
 it(name, async () => {
-  const image = { kind: 'image', ...dimensionsFor({ kind: 'image' }), seed: 1, label: 'fox', prompt: 'a fox' } as const;
-  writeFileSync(join(folder, 'fox.png'), renderMedia(image));
+  writeFileSync(join(folder, 'fox.png'), FOX_PNG);
   // Slow creates and lost responses, so that kills affect them, too.
   for (const path of ['/v1/images', '/v1/videos']) {
     sandbox.faults.add({ match: { method: 'POST', path }, commitThenDrop: true, probability: 0.2 });

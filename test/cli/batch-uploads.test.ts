@@ -1,11 +1,9 @@
 // The uploads of a batch that crashed before the service accepted its jobs.
 import { cpSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { dimensionsFor, renderMedia } from '../../src/sandbox/media/index.js';
-import { batchOn, cliOnSandbox, QUICK } from './cli-on-sandbox.js';
+import { batchOn, cliOnSandbox, FOX_PNG, QUICK } from './cli-on-sandbox.js';
 
-const image = { kind: 'image', ...dimensionsFor({ kind: 'image' }), seed: 1, label: 'fox', prompt: 'a fox' } as const;
-const fixture = cliOnSandbox({ 'fox.png': renderMedia(image) });
+const fixture = cliOnSandbox({ 'fox.png': FOX_PNG });
 const { sandbox, cli, start, pathOf } = fixture;
 const { prompts } = batchOn(fixture);
 const WORDS = ['batch', 'prompts.jsonl', ...QUICK, '--out'];

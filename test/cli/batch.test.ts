@@ -1,11 +1,9 @@
 import { existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { dimensionsFor, renderMedia } from '../../src/sandbox/media/index.js';
-import { batchOn, cliOnSandbox, QUICK } from './cli-on-sandbox.js';
+import { batchOn, cliOnSandbox, FOX_PNG, QUICK } from './cli-on-sandbox.js';
 import { runCli } from './run-cli.js';
 
-const png = renderMedia({ kind: 'image', ...dimensionsFor({ kind: 'image' }), seed: 1, label: 'fox', prompt: '' });
-const fixture = cliOnSandbox({ 'fox.png': png });
+const fixture = cliOnSandbox({ 'fox.png': FOX_PNG });
 const { sandbox, cli, start, pathOf } = fixture;
 const WORDS = ['batch', 'prompts.jsonl', '--out', 'out/', ...QUICK];
 const IMAGE = { call: 'images', params: { prompt: 'a fox', model: 'svc-image-fast' } };

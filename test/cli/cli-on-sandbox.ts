@@ -5,35 +5,24 @@ import { beforeEach } from 'vitest';
 import { GenClient } from '../../src/client/client.js';
 import type { ClientOptions } from '../../src/client/client-options.js';
 import { createSandbox, type Sandbox } from '../../src/sandbox/index.js';
+import { dimensionsFor, renderMedia } from '../../src/sandbox/media/index.js';
 import { ROOT } from '../support/build.js';
-import { type Outcome, type Running, type RunOptions, runCli, startCli } from './run-cli.js';
+import { type Outcome, type Running, runCli, startCli } from './run-cli.js';
 
-/** Runs the CLI in its own directory, with a sandbox as the service. */
-export interface CliOnSandbox {
-  readonly sandbox: Sandbox;
-  /** Environment variables for the sandbox, its key, and its secret. */
-  readonly env: Readonly<Record<string, string>>;
-  /** The commands' working directory, new for each test. */
-  readonly folder: string;
-  /** Options for running commands: environment, folder, and the sandbox's fetch and clock. */
-  readonly options: Required<Pick<RunOptions, 'env' | 'cwd'>> & {
-    readonly createClient: NonNullable<RunOptions['createClient']>;
-  };
-  /** Runs a command to its end. */
-  cli(...words: string[]): Promise<Outcome>;
-  /** Starts a command. */
-  start(...words: string[]): Running;
-  /** Returns a path in the commands' working directory. */
-  pathOf(name: string): string;
-  /** Creates a video without waiting for it. Returns its job ID. */
-  createVideo(prompt?: string): Promise<string>;
-}
+/** A valid image, to upload. */
+export const FOX_PNG = renderMedia({
+  ...{ kind: 'image', ...dimensionsFor({ kind: 'image' }) },
+  ...{ seed: 1, label: 'fox', prompt: 'a fox' },
+});
 
 /** Makes a wait poll often. */
 export const QUICK = ['--poll', '100ms'];
 
-/** Shares one sandbox among a file's tests. Resets it, and creates a directory with these files, before each test. */
-export function cliOnSandbox(files: Readonly<Record<string, string | Uint8Array>> = {}): CliOnSandbox {
+/**
+ * Runs the CLI in its own directory, with a sandbox as the service. A file's tests share the sandbox. Before each test, resets it
+ * and creates a directory with these files.
+ */
+export function cliOnSandbox(files: Readonly<Record<string, string | Uint8Array>> = {}) {
   const sandbox = createSandbox({ jobDurationMs: 150 });
   let folder = '';
   let tests = 0;
@@ -55,16 +44,23 @@ export function cliOnSandbox(files: Readonly<Record<string, string | Uint8Array>
   };
   const fixture = {
     sandbox,
+    /** Environment variables for the sandbox, its key, and its secret. */
     env,
+    /** The commands' working directory, new for each test. */
     get folder() {
       return folder;
     },
+    /** Options for running commands: environment, folder, and the sandbox's fetch and clock. */
     get options() {
       return { env, cwd: folder, createClient: clientOf(sandbox, `test ${tests}`) };
     },
+    /** Runs a command to its end. */
     cli: (...words: string[]): Promise<Outcome> => runCli(words, fixture.options),
+    /** Starts a command. */
     start: (...words: string[]): Running => startCli(words, fixture.options),
+    /** Returns a path in the commands' working directory. */
     pathOf: (name: string) => join(folder, name),
+    /** Creates a video without waiting for it. Returns its job ID. */
     async createVideo(prompt = 'a fox'): Promise<string> {
       const { stdout } = await fixture.cli('video', prompt, '--no-wait', '--json');
       return JSON.parse(stdout).job.id;
@@ -74,7 +70,7 @@ export function cliOnSandbox(files: Readonly<Record<string, string | Uint8Array>
 }
 
 /** Helpers for `batch` with the folder's prompts file. */
-export function batchOn(fixture: CliOnSandbox) {
+export function batchOn(fixture: ReturnType<typeof cliOnSandbox>) {
   /** Runs `batch` with the output directory `out/`. */
   const batch = (...words: string[]) => fixture.cli('batch', 'prompts.jsonl', '--out', 'out/', ...QUICK, ...words);
   return {

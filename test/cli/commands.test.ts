@@ -1,14 +1,12 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { dimensionsFor, renderMedia } from '../../src/sandbox/media/index.js';
+import { renderMedia } from '../../src/sandbox/media/index.js';
 import { secondsOf } from '../support/mp4.js';
-import { cliOnSandbox, QUICK } from './cli-on-sandbox.js';
+import { cliOnSandbox, FOX_PNG, QUICK } from './cli-on-sandbox.js';
 import { runCli } from './run-cli.js';
 
-const size = dimensionsFor({ kind: 'image' });
-const png = renderMedia({ kind: 'image', ...size, seed: 1, label: 'fox', prompt: 'a fox' });
 const mp4 = renderMedia({ kind: 'video', width: 320, height: 180, durationS: 1, seed: 1, label: 'clip', prompt: '' });
-const fixture = cliOnSandbox({ 'fox.png': png, 'clip.mp4': mp4 });
+const fixture = cliOnSandbox({ 'fox.png': FOX_PNG, 'clip.mp4': mp4 });
 const { sandbox, cli, pathOf, createVideo } = fixture;
 const posts = (path: string) => sandbox.requests.filter((one) => one.method === 'POST' && one.path === path);
 const sent = (path: string) => JSON.parse(posts(path).at(-1)?.body ?? '{}');
