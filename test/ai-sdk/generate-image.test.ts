@@ -32,7 +32,7 @@ describe('generateImage', () => {
   it('creates one job per image with a key, and reuses them', async () => {
     const { gen, sandbox } = providerOnSandbox();
     const headers = { 'Idempotency-Key': 'order-17' };
-    for (let time = 0; time < 2; time++) {
+    for (let call = 0; call < 2; call++) {
       await generate(gen, { n: 3, headers });
       expect(sandbox.jobs).toHaveLength(3);
     }
@@ -41,7 +41,7 @@ describe('generateImage', () => {
   it.each([
     ['unchanged', (params: object) => params],
     ['copied by a middleware', (params: object) => ({ ...params })],
-  ])('pays once when the core repeats a call %s after a retryable error', async (how, transform) => {
+  ])('pays once when the core retries a call %s', async (variant, transform) => {
     const { gen, sandbox } = providerOnSandbox();
     let calls = 0;
     const model = wrapImageModel({
@@ -66,11 +66,11 @@ describe('generateImage', () => {
     expect(calls).toBe(2);
     expect(images).toHaveLength(1);
     expect(sandbox.jobs).toHaveLength(1);
-    // A repeated part of a split call reuses its own job.
+    // The retry of a split call's part reuses that part's job.
     calls = 0;
     const { providerMetadata } = await generate(gen, { model, n: 2, maxImagesPerCall: 1 });
     const jobs = providerMetadata.gen?.images as { jobId: string }[];
-    if (how === 'unchanged')
+    if (variant === 'unchanged')
       expect([new Set(jobs.map(({ jobId }) => jobId)).size, sandbox.jobs.length]).toEqual([2, 3]);
   });
 
@@ -100,14 +100,14 @@ describe('generateImage', () => {
   it('throws the typed errors of the client', async () => {
     const { gen, sandbox } = providerOnSandbox();
     sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_rejected' });
-    const failed = await generate(gen).catch((error: unknown) => error);
-    expect(failed).toBeInstanceOf(JobFailedError);
-    expect(failed).toMatchObject({ code: 'generation_rejected', recovery: 'change_request' });
+    const error = await generate(gen).catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(JobFailedError);
+    expect(error).toMatchObject({ code: 'generation_rejected', recovery: 'change_request' });
     await expect(generate(gen, { aspectRatio: '21:9' })).rejects.toBeInstanceOf(PreflightError);
     expect(sandbox.jobs).toHaveLength(1);
   });
 
-  it('returns the paid images with a warning if another one failed', async () => {
+  it('returns the paid images, with a warning for a failed one', async () => {
     const { gen, sandbox } = providerOnSandbox();
     sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_failed' });
     const { images, warnings } = await generate(gen, { n: 3 });
@@ -115,7 +115,7 @@ describe('generateImage', () => {
     expect(warnings).toEqual([expect.objectContaining({ message: expect.stringContaining('generation_failed') })]);
   });
 
-  it("rejects with an abort's reason, and the job continues", async () => {
+  it("rejects with the abort's reason, and the job continues", async () => {
     const { gen, sandbox } = providerOnSandbox({ jobDurationMs: 60_000 });
     const controller = new AbortController();
     const requested = generate(gen, { abortSignal: controller.signal });
@@ -133,10 +133,10 @@ describe('generateImage', () => {
   });
 
   it('reports a missing client option in the call, not at import', async () => {
-    const lazy = createGen({ apiKey: 'k' });
-    await expect(generate(lazy)).rejects.toThrow(/baseUrl/);
+    const incomplete = createGen({ apiKey: 'k' });
+    await expect(generate(incomplete)).rejects.toThrow(/baseUrl/);
     await expect(new GenClient({ apiKey: 'k' }).jobs.get('job_1')).rejects.toThrow(/baseUrl/);
-    expect(() => lazy.languageModel('svc-image-fast')).toThrow(/No such languageModel/);
+    expect(() => incomplete.languageModel('svc-image-fast')).toThrow(/No such languageModel/);
   });
 });
 

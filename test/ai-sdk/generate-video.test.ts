@@ -31,19 +31,19 @@ describe('experimental_generateVideo', () => {
     ]);
   });
 
-  it("works with the core's webhook wait", async () => {
+  it("waits for the core's webhook", async () => {
     const { gen, sandbox } = providerOnSandbox();
-    const { promise: received, resolve: arrive } = deferred<{ headers: Record<string, string>; body: string }>();
+    const { promise: received, resolve: deliver } = deferred<{ headers: Record<string, string>; body: string }>();
     const webhook = async () => ({ url: 'https://example.com/hook', received });
     const requested = generate(gen, { webhook });
     await expect.poll(() => sandbox.jobs.length).toBe(1);
-    arrive({ headers: {}, body: '{}' });
+    deliver({ headers: {}, body: '{}' });
     const { videos } = await requested;
     expect(videos).toHaveLength(1);
     expect(createsOf(sandbox, '/v1/videos')[0]?.webhook_url).toBe('https://example.com/hook');
   });
 
-  it('pays once however often a response is lost', async () => {
+  it('pays once if responses to its create are lost', async () => {
     vi.useFakeTimers();
     const { gen, sandbox } = providerOnSandbox();
     sandbox.faults.add({ match: { method: 'POST', path: '/v1/videos' }, commitThenDrop: true, times: 3 });
@@ -86,7 +86,7 @@ describe('experimental_generateVideo', () => {
     ]);
   });
 
-  it('throws the typed error of a failed job, polled or not', async () => {
+  it('throws the typed error of a failed job, with and without poll', async () => {
     const { gen, sandbox } = providerOnSandbox();
     for (const wait of [{}, { poll: { intervalMs: 5 } }]) {
       sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_unavailable' });
@@ -98,20 +98,20 @@ describe('experimental_generateVideo', () => {
 });
 
 describe('experimental_startVideo and experimental_getVideoStatus', () => {
-  it('continue a video in another process using only its operation', async () => {
+  it('continue a video in another process with only its operation', async () => {
     const { gen, sandbox } = providerOnSandbox({ clock: 'manual', jobDurationMs: 5000 });
     const started = await startVideo({ model: gen.video('svc-video-fast'), prompt });
     const operation = JSON.parse(JSON.stringify(started.operation));
     const { apiKey, baseUrl, fetch } = sandbox;
-    const elsewhere = createGen({ apiKey, baseUrl, fetch }).video('svc-video-fast');
-    expect(await getVideoStatus(elsewhere, { operation })).toMatchObject({ status: 'pending' });
+    const model = createGen({ apiKey, baseUrl, fetch }).video('svc-video-fast');
+    expect(await getVideoStatus(model, { operation })).toMatchObject({ status: 'pending' });
     await sandbox.advance(5000);
-    const status = await getVideoStatus(elsewhere, { operation });
+    const status = await getVideoStatus(model, { operation });
     expect(status).toMatchObject({ status: 'completed', videos: [{ type: 'binary', mediaType: 'video/mp4' }] });
     expect(sandbox.jobs).toHaveLength(1);
   });
 
-  it('reject a foreign operation', async () => {
+  it("reject another provider's operation", async () => {
     const { gen } = providerOnSandbox();
     const requested = getVideoStatus(gen.video('svc-video-fast'), { operation: { taskId: 'x' } });
     await expect(requested).rejects.toThrow(/experimental_startVideo/);

@@ -1,4 +1,4 @@
-// With the caller's key, each output has its own job, and no file is returned twice.
+// With a caller's key, each output has a separate job.
 import { generateImage, experimental_generateVideo as generateVideo } from 'ai';
 import type { GenProvider } from 'gen-client/ai-sdk';
 import { describe, expect, it } from 'vitest';
@@ -15,11 +15,11 @@ const KEYS = [
 
 /** Creates the webhooks of one call. */
 function webhooks() {
-  let created = 0;
+  let calls = 0;
   return {
     async webhook() {
-      // The webhook of a call's second part arrives later than the first.
-      const part = created++ % 2;
+      // The URL of a call's second part is created later than that of the first.
+      const part = calls++ % 2;
       for (let turn = 0; turn < part * 20; turn++) await new Promise((resolve) => setImmediate(resolve));
       return { url: `https://example.com/hook/${part}`, received: Promise.resolve({ headers: {}, body: '{}' }) };
     },
@@ -27,14 +27,14 @@ function webhooks() {
 }
 
 const WAITS: readonly (readonly [string, () => object])[] = [
-  ["the SDK's own wait", () => ({})],
+  ["the client's wait", () => ({})],
   ['poll', () => ({ poll: { intervalMs: 5 } })],
   ['a webhook', webhooks],
 ];
 
 describe.each(WAITS)('with %s', (_, wait) => {
-  const generate = (gen: GenProvider, key: object, more: object = {}) =>
-    generateVideo({ model: gen.video('svc-video-fast'), prompt, n: 2, ...key, ...wait(), ...more });
+  const generate = (gen: GenProvider, key: object, settings: object = {}) =>
+    generateVideo({ model: gen.video('svc-video-fast'), prompt, n: 2, ...key, ...wait(), ...settings });
 
   it.each(KEYS)('creates two jobs for two videos, and reuses them (key in %s)', async (_, key) => {
     const { gen, sandbox } = providerOnSandbox();
@@ -53,7 +53,7 @@ describe.each(WAITS)('with %s', (_, wait) => {
     expect(error).toMatchObject({ name: 'PreflightError', code: 'idempotency_key_reused' });
     expect(String(error)).toContain('Leave out maxVideosPerCall');
     expect(sandbox.requests).toEqual([]);
-    // The corrected call creates both.
+    // Without maxVideosPerCall, the call creates both.
     expect((await generate(gen, key)).videos).toHaveLength(2);
     expect(sandbox.jobs).toHaveLength(2);
   });
@@ -65,7 +65,7 @@ describe.each(WAITS)('with %s', (_, wait) => {
     expect(sandbox.jobs).toHaveLength(2);
   });
 
-  it('creates one job for a request repeated while its job runs', async () => {
+  it('creates one job for a call that is repeated while its job runs', async () => {
     const { gen, sandbox } = providerOnSandbox({ jobDurationMs: 100 });
     const request = () => generateVideo({ model: gen.video('svc-video-fast'), prompt, ...KEY_IN_HEADERS, ...wait() });
     const first = request();

@@ -1,4 +1,4 @@
-// Paid outputs aren't lost: an interrupted download continues, and a failed one's error has its job and key.
+// Paid outputs aren't lost. An interrupted download continues, and the error of a failed one contains its job and key.
 import {
   generateImage,
   experimental_generateVideo as generateVideo,
@@ -21,16 +21,16 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** Creates a provider whose first `times` downloads break after some bytes. */
+/** Creates a provider that interrupts the first `times` downloads after some bytes. */
 function interruptedProvider(times: number, options: SandboxOptions & { bytes?: number } = {}) {
-  const { bytes = 100, ...rest } = options;
-  const sandbox = createSandbox({ jobDurationMs: 0, limits: 'off', ...rest });
-  let left = times;
+  const { bytes = 100, ...sandboxOptions } = options;
+  const sandbox = createSandbox({ jobDurationMs: 0, limits: 'off', ...sandboxOptions });
+  let interruptionsLeft = times;
   const fetch: typeof globalThis.fetch = async (input, init) => {
     const response = await sandbox.fetch(new Request(input, init));
     const isFile = response.ok && /^(image|video)\//.test(response.headers.get('content-type') ?? '');
-    if (!isFile || !response.body || left <= 0) return response;
-    left--;
+    if (!isFile || !response.body || interruptionsLeft <= 0) return response;
+    interruptionsLeft--;
     const { status, headers } = response;
     return new Response(response.body.pipeThrough(cutAfter(bytes)), { status, headers });
   };
@@ -84,19 +84,19 @@ describe('a download', () => {
     },
   );
 
-  it('that fails among others causes a warning and a metadata entry, with its job and key', async () => {
+  it('that fails while others succeed adds a warning and a metadata entry with its job and key', async () => {
     const { gen, sandbox } = providerOnSandbox({ jobDurationMs: 0 });
     sandbox.faults.add({ match: { method: 'GET', path: OUTPUT }, status: 410, code: 'gone', times: 1 });
     const model = gen.image('svc-image-fast');
     const { images, warnings, providerMetadata } = await generateImage({ model, prompt, n: 3, providerOptions: KEYED });
     expect(images).toHaveLength(2);
     expect(providerMetadata.gen?.images).toHaveLength(3);
-    const lost = providerMetadata.gen?.images[2] as Record<string, string>;
-    expect(sandbox.jobs.map(({ id }) => id)).toContain(lost.jobId);
-    expect(lost).toMatchObject({ status: 'completed', error: expect.stringContaining('could not be downloaded') });
+    const missing = providerMetadata.gen?.images[2] as Record<string, string>;
+    expect(sandbox.jobs.map(({ id }) => id)).toContain(missing.jobId);
+    expect(missing).toMatchObject({ status: 'completed', error: expect.stringContaining('could not be downloaded') });
     expect(warnings).toEqual([
       expect.objectContaining({
-        message: expect.stringContaining(`job ${lost.jobId}, idempotency key ${lost.idempotencyKey}`),
+        message: expect.stringContaining(`job ${missing.jobId}, idempotency key ${missing.idempotencyKey}`),
       }),
     ]);
   });
@@ -118,7 +118,7 @@ describe('a download', () => {
 });
 
 describe('a wait', () => {
-  it('that times out among others leaves a metadata entry of its running job', async () => {
+  it('that times out while others succeed adds a metadata entry for the running job', async () => {
     const { gen, sandbox } = providerOnSandbox({ jobDurationMs: 0 });
     sandbox.outcomes.next({ status: 'completed', durationMs: 600_000 });
     const options = { gen: { ...QUICK.gen, timeoutMs: 200 } };
@@ -132,7 +132,7 @@ describe('a wait', () => {
     ]);
   });
 
-  it("survives nine seconds of service failures with the core's own polling", async () => {
+  it('survives 20 failed polls of the core', async () => {
     vi.useFakeTimers();
     const { gen, sandbox } = providerOnSandbox({ jobDurationMs: 1_000 });
     const model = gen.video('svc-video-fast');
@@ -144,7 +144,7 @@ describe('a wait', () => {
     expect(sandbox.jobs).toHaveLength(1);
   });
 
-  it("ends with a poll's permanent error, including the job", async () => {
+  it('fails with the permanent error of a poll, including the job', async () => {
     const { gen, sandbox } = providerOnSandbox();
     const model = gen.video('svc-video-fast');
     const { operation } = await startVideo({ model, prompt });
@@ -154,7 +154,7 @@ describe('a wait', () => {
     expect(error).toMatchObject({ message: expect.stringContaining(sandbox.jobs[0]?.id ?? '') });
   });
 
-  it('ends after timeoutMs, even in another process', async () => {
+  it('fails after timeoutMs, even in another process', async () => {
     const { gen, sandbox } = providerOnSandbox({ jobDurationMs: 60_000 });
     const model = gen.video('svc-video-fast');
     const { operation } = await startVideo({ model, prompt, providerOptions: { gen: { timeoutMs: 1 } } });
@@ -166,7 +166,7 @@ describe('a wait', () => {
 
 describe("a call's files", () => {
   const image = new Uint8Array([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
-  const deletes = (sandbox: ReturnType<typeof createSandbox>) =>
+  const deletions = (sandbox: ReturnType<typeof createSandbox>) =>
     sandbox.requests.filter(({ method, path }) => method === 'DELETE' && path.startsWith('/v1/uploads/'));
 
   it("are deleted after the job only with cleanup: 'after-job'", async () => {
@@ -177,8 +177,8 @@ describe("a call's files", () => {
       return generateImage({ model, prompt: { text: prompt, images: [image] }, providerOptions });
     };
     await generate({});
-    expect(deletes(sandbox)).toHaveLength(0);
+    expect(deletions(sandbox)).toHaveLength(0);
     await generate({ cleanup: 'after-job' });
-    expect(deletes(sandbox)).toHaveLength(1);
+    expect(deletions(sandbox)).toHaveLength(1);
   });
 });

@@ -14,12 +14,12 @@ describe('providerOptions.gen', () => {
     ['poll_interval_ms', 'Did you mean "pollIntervalMs"?'],
     ['signal', 'Use one of idempotencyKey, '],
     ['budget', 'Use one of idempotencyKey, '],
-  ])('rejects the unknown field %s before anything is sent', async (name, advice) => {
+  ])('rejects the unknown field %s before anything is sent', async (name, fix) => {
     const { gen, sandbox } = providerOnSandbox();
     const model = gen.image('svc-image-fast');
     const requested = generateImage({ model, prompt, providerOptions: { gen: { [name]: 'x' } } });
     await expect(requested).rejects.toThrow(`providerOptions.gen has no option "${name}". `);
-    await expect(requested).rejects.toThrow(advice);
+    await expect(requested).rejects.toThrow(fix);
     expect(sandbox.requests).toHaveLength(0);
   });
 
@@ -28,12 +28,12 @@ describe('providerOptions.gen', () => {
     [{ recover: { generation_rejected: 1 } }, 'generation_rejected'],
     [{ idempotencyKey: null }, 'idempotencyKey'],
     [{ idempotency_key: null }, 'idempotencyKey must be a string'],
-  ])('rejects an invalid value (%o) before anything is sent', async (options, named) => {
+  ])('rejects %o before anything is sent', async (options, message) => {
     const { gen, sandbox } = providerOnSandbox();
     const model = gen.video('svc-video-fast');
-    for (const how of [{}, { poll: { intervalMs: 5 } }]) {
-      const requested = generateVideo({ model, prompt, providerOptions: { gen: options }, ...how });
-      await expect(requested).rejects.toThrow(named);
+    for (const wait of [{}, { poll: { intervalMs: 5 } }]) {
+      const requested = generateVideo({ model, prompt, providerOptions: { gen: options }, ...wait });
+      await expect(requested).rejects.toThrow(message);
     }
     expect(sandbox.requests).toHaveLength(0);
   });
@@ -57,7 +57,7 @@ describe('providerOptions.gen', () => {
     await expect(requested).rejects.toBeInstanceOf(WaitTimeoutError);
   });
 
-  it('recovers from a failed job, and reports the final one', async () => {
+  it('recovers from a failed job, and reports the last job', async () => {
     const { gen, sandbox } = providerOnSandbox({ jobDurationMs: 0 });
     sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_failed' });
     const { images, providerMetadata } = await generateImage({
@@ -73,7 +73,7 @@ describe('providerOptions.gen', () => {
 
   it.each([{}, { poll: { intervalMs: 5 } }])(
     "adds the label to the job's events, but never sends it (%o)",
-    async (how) => {
+    async (wait) => {
       const sandbox = createSandbox({ jobDurationMs: 0, limits: 'off' });
       const { apiKey, baseUrl, fetch } = sandbox;
       const labels: unknown[] = [];
@@ -81,7 +81,7 @@ describe('providerOptions.gen', () => {
         onJob: (event: { phase: string; label?: string | undefined }) => void labels.push([event.phase, event.label]),
       };
       const model = createGen({ client: new GenClient({ apiKey, baseUrl, fetch, hooks }) }).video('svc-video-fast');
-      await generateVideo({ model, prompt, providerOptions: { gen: { ...QUICK.gen, label: 'user-7' } }, ...how });
+      await generateVideo({ model, prompt, providerOptions: { gen: { ...QUICK.gen, label: 'user-7' } }, ...wait });
       expect(labels.slice(0, 2)).toEqual([
         ['accepted', 'user-7'],
         ['final', 'user-7'],

@@ -16,7 +16,7 @@ export function providerOnSandbox(options: SandboxOptions = {}): {
   return { sandbox, client, gen: createGen({ client }) };
 }
 
-/** Polls often, to keep tests fast. */
+/** A short poll interval, for fast tests. */
 export const QUICK = { gen: { pollIntervalMs: 5 } };
 
 /** Returns the bodies of a sandbox's creates. */

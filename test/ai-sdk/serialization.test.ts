@@ -9,14 +9,14 @@ afterEach(() => vi.unstubAllEnvs());
 
 interface Serializable {
   [WORKFLOW_SERIALIZE](model: object): unknown;
-  [WORKFLOW_DESERIALIZE](stored: unknown): { modelId: string };
+  [WORKFLOW_DESERIALIZE](serialized: unknown): { modelId: string };
 }
 
-/** Serializes a model like a workflow, and restores it like another process. */
-function acrossProcesses<M extends object>(model: M): { stored: unknown; again: M } {
+/** Serializes a model as a workflow does, and deserializes it as another process does. */
+function roundTrip<M extends object>(model: M): { serialized: unknown; restored: M } {
   const statics = model.constructor as object as Serializable;
-  const stored: unknown = JSON.parse(JSON.stringify(statics[WORKFLOW_SERIALIZE](model)));
-  return { stored, again: statics[WORKFLOW_DESERIALIZE](stored) as object as M };
+  const serialized: unknown = JSON.parse(JSON.stringify(statics[WORKFLOW_SERIALIZE](model)));
+  return { serialized, restored: statics[WORKFLOW_DESERIALIZE](serialized) as object as M };
 }
 
 const SETTINGS = {
@@ -29,32 +29,32 @@ const SETTINGS = {
 
 it('serializes a model with its ID and options, without keys, secrets, or headers', () => {
   for (const model of [createGen(SETTINGS).image('svc-image-pro'), createGen(SETTINGS).video('svc-video-pro')]) {
-    const { stored, again } = acrossProcesses(model);
-    expect(stored).toEqual({
+    const { serialized, restored } = roundTrip(model);
+    expect(serialized).toEqual({
       modelId: model.modelId,
       config: { baseUrl: 'https://api.example/prefix', maxRetries: 2 },
     });
-    expect(again.modelId).toBe(model.modelId);
-    expect(again.provider).toBe(model.provider);
-    expect(acrossProcesses(again).stored).toEqual(stored);
+    expect(restored.modelId).toBe(model.modelId);
+    expect(restored.provider).toBe(model.provider);
+    expect(roundTrip(restored).serialized).toEqual(serialized);
   }
 });
 
 it("serializes a client's model with its base URL", () => {
   const client = new GenClient({ apiKey: 'key-for-tests-123456', baseUrl: 'https://api.example' });
-  const { stored } = acrossProcesses(createGen({ client }).video('svc-video-pro'));
-  expect(stored).toEqual({ modelId: 'svc-video-pro', config: { baseUrl: 'https://api.example' } });
+  const { serialized } = roundTrip(createGen({ client }).video('svc-video-pro'));
+  expect(serialized).toEqual({ modelId: 'svc-video-pro', config: { baseUrl: 'https://api.example' } });
 });
 
-it("a restored model reads the key from its process's environment", async () => {
+it('reads the key of a restored model from the environment', async () => {
   const { sandbox, gen } = providerOnSandbox();
   const service = await sandbox.listen({ port: 0 });
   try {
-    const { again } = acrossProcesses(createGen({ baseUrl: service.url }).image('svc-image-fast'));
+    const { restored } = roundTrip(createGen({ baseUrl: service.url }).image('svc-image-fast'));
     vi.stubEnv('GEN_API_KEY', sandbox.apiKey);
-    const { image } = await generateImage({ model: again, prompt: 'a fox', providerOptions: QUICK });
+    const { image } = await generateImage({ model: restored, prompt: 'a fox', providerOptions: QUICK });
     expect(image.mediaType).toBe('image/png');
-    expect(gen.image('svc-image-fast').provider).toBe(again.provider);
+    expect(gen.image('svc-image-fast').provider).toBe(restored.provider);
   } finally {
     await service.close();
   }

@@ -1,4 +1,4 @@
-// The tools of examples/apps/ai-tools.ts, called by the AI SDK's loop with a scripted model.
+// The tools of examples/apps/ai-tools.ts in the AI SDK, with a mock model.
 import { generateText, isStepCount } from 'ai';
 import { MockLanguageModelV4 } from 'ai/test';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
@@ -18,15 +18,15 @@ const FOX = { prompt: 'a fox at dawn', duration: 5 };
 const TOKENS = { total: 1, noCache: 1, cacheRead: 0, cacheWrite: 0, text: 1, reasoning: 0 };
 type ToolCall = readonly [toolName: string, args: object];
 
-/** Returns the tools' results for a model that makes these calls in order. */
+/** Returns the results of these tool calls, which the model makes in order. */
 async function runTools(userId: string, chatId: string, calls: readonly ToolCall[]): Promise<unknown[]> {
   const { videoTools } = await import('../../examples/apps/ai-tools.js');
-  let made = 0;
+  let index = 0;
   const model = new MockLanguageModelV4({
     doGenerate: async () => {
-      const [toolName = '', args] = calls[made++] ?? [];
+      const [toolName = '', args] = calls[index++] ?? [];
       return {
-        content: [{ type: 'tool-call', toolCallId: `call-${made}`, toolName, input: JSON.stringify(args) }],
+        content: [{ type: 'tool-call', toolCallId: `call-${index}`, toolName, input: JSON.stringify(args) }],
         finishReason: { unified: 'tool-calls', raw: undefined },
         usage: { inputTokens: TOKENS, outputTokens: TOKENS },
         warnings: [],
@@ -46,12 +46,12 @@ async function runTools(userId: string, chatId: string, calls: readonly ToolCall
 test('a model that requests a video three times pays once, and gets its ID each time', async () => {
   const [{ id }] = (await runTools('ann', 'chat-1', [['makeVideo', FOX]])) as [{ readonly id: string }];
   expect(id).toBe(sandbox.jobs[0]?.id);
-  const again = await runTools('ann', 'chat-1', [
+  const results = await runTools('ann', 'chat-1', [
     ['makeVideo', { duration: 5, prompt: FOX.prompt }],
     ['makeVideo', FOX],
     ['videoStatus', { id }],
   ]);
-  expect(again).toMatchObject([{ id }, { id }, { id, status: 'completed' }]);
+  expect(results).toMatchObject([{ id }, { id }, { id, status: 'completed' }]);
   expect(sandbox.jobs).toHaveLength(1);
   await runTools('ann', 'chat-2', [['makeVideo', FOX]]);
   expect(sandbox.jobs).toHaveLength(2);

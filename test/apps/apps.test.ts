@@ -1,4 +1,4 @@
-// The apps of examples/apps that need only the root's packages, on the sandbox. Jobs end immediately.
+// The apps of examples/apps that need only this package's dependencies, with a sandbox.
 import { globSync, readdirSync, readFileSync } from 'node:fs';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -11,7 +11,7 @@ import { serveApps, stopServing } from './service.js';
 
 const APPS = join(ROOT, 'examples/apps');
 
-describe('the test suite of an app with its own client', async () => {
+describe('the test of an app', async () => {
   await import('../../examples/apps/poster.test.js');
 });
 

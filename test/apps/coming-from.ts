@@ -1,4 +1,4 @@
-// The rows of docs/coming-from.md: the other client's call, and ours. The compiler checks both against the real packages.
+// The rows of docs/coming-from.md: the other client's call, and ours. The compiler checks both with the real packages.
 import { createFalClient, fal } from '@fal-ai/client';
 import RunwayML, { TaskFailedError, TaskTimedOutError } from '@runwayml/sdk';
 import {

@@ -17,7 +17,8 @@ it.each(['Blob', 'File'] as const)("uploads jsdom's %s, which has no stream()", 
   const sandbox = createSandbox();
   let received = new Uint8Array();
   const client = new GenClient({
-    ...{ apiKey: sandbox.apiKey, baseUrl: sandbox.baseUrl },
+    apiKey: sandbox.apiKey,
+    baseUrl: sandbox.baseUrl,
     async fetch(url, init) {
       const request = new Request(url, init);
       if (request.method === 'PUT') received = await request.clone().bytes();

@@ -24,12 +24,12 @@ afterEach(() => {
 });
 
 /** Advances the clock until the promise settles. */
-async function pass<T>(promise: Promise<T>): Promise<T> {
+async function advanceUntilSettled<T>(promise: Promise<T>): Promise<T> {
   let isSettled = false;
-  const settled = () => {
+  const settle = () => {
     isSettled = true;
   };
-  promise.then(settled, settled);
+  promise.then(settle, settle);
   while (!isSettled) {
     await vi.advanceTimersByTimeAsync(1_000);
     // The disk needs real time.
@@ -44,14 +44,14 @@ describe('tRPC', () => {
     return appRouter.createCaller({ userId });
   };
 
-  test('a mutation creates a video, and a subscription reports its progress to the end', async () => {
+  test('a mutation creates a video, and a subscription reports its progress until it ends', async () => {
     const ann = await callerOf('ann');
-    const id = await pass(ann.makeVideo({ prompt: 'a fox at dawn', duration: 5 }));
+    const id = await advanceUntilSettled(ann.makeVideo({ prompt: 'a fox at dawn', duration: 5 }));
     const updates: string[] = [];
     const watch = async () => {
       for await (const { status, progress = 0 } of await ann.progress(id)) updates.push(`${status} ${progress >= 1}`);
     };
-    await pass(watch());
+    await advanceUntilSettled(watch());
     expect(updates.at(-1)).toBe('completed true');
     expect(updates.length).toBeGreaterThan(1);
     const progress = await (await callerOf('bob')).progress(id);
@@ -60,10 +60,12 @@ describe('tRPC', () => {
 
   test('invalid input and a service error have different codes', async () => {
     const ann = await callerOf('ann');
-    await expect(pass(ann.makeVideo({ prompt: '' }))).rejects.toMatchObject({ code: 'BAD_REQUEST' });
+    await expect(advanceUntilSettled(ann.makeVideo({ prompt: '' }))).rejects.toMatchObject({ code: 'BAD_REQUEST' });
     const log = vi.spyOn(console, 'error').mockImplementation(() => undefined);
     sandbox.faults.add({ match: { path: '/v1/videos' }, status: 402, code: 'insufficient_balance' });
-    await expect(pass(ann.makeVideo({ prompt: 'a fox' }))).rejects.toMatchObject({ code: 'PAYMENT_REQUIRED' });
+    await expect(advanceUntilSettled(ann.makeVideo({ prompt: 'a fox' }))).rejects.toMatchObject({
+      code: 'PAYMENT_REQUIRED',
+    });
     expect(log).toHaveBeenCalledOnce();
     log.mockRestore();
   });
@@ -74,15 +76,15 @@ describe('MCP', () => {
   beforeEach(() => vi.stubEnv('VIDEO_FOLDER', folder));
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-  /** Connects an agent to a new conversation. */
-  const converse = async (sessionId?: string) => {
+  /** Connects a client, as an agent in a conversation. */
+  const connect = async (sessionId?: string) => {
     const { videoServer } = await import('../../examples/apps/mcp.js');
     const [clientEnd, serverEnd] = InMemoryTransport.createLinkedPair();
     if (sessionId !== undefined) serverEnd.sessionId = sessionId;
     const client = new Client({ name: 'test', version: '1.0.0' });
     await Promise.all([videoServer().connect(serverEnd), client.connect(clientEnd)]);
     const call = async (name: string, args: Record<string, unknown>) => {
-      const { content, isError = false } = await pass(client.callTool({ name, arguments: args }));
+      const { content, isError = false } = await advanceUntilSettled(client.callTool({ name, arguments: args }));
       const [{ text }] = content as [{ readonly text: string }];
       return { text, isError };
     };
@@ -99,7 +101,7 @@ describe('MCP', () => {
   const creates = () => sandbox.requests.filter(({ method }) => method === 'POST');
 
   test('an agent whose client times out twice pays once for three requests, and gets its video', async () => {
-    const { call, outcome } = await converse('chat-1');
+    const { call, outcome } = await connect('chat-1');
     const log = vi.spyOn(console, 'error').mockImplementation(() => undefined);
     // The service takes two minutes to respond, but the agent's client waits only one.
     sandbox.faults.add({ match: { method: 'POST', path: '/v1/videos' }, latencyMs: 120_000, times: 2 });
@@ -121,26 +123,26 @@ describe('MCP', () => {
 
   test('make_video returns immediately, and video_status within twenty seconds', async () => {
     sandbox.outcomes.next({ durationMs: 45_000 });
-    const { call, outcome } = await converse('chat-1');
+    const { call, outcome } = await connect('chat-1');
     const before = Date.now();
     await call('make_video', FOX);
     expect(Date.now() - before).toBeLessThan(2_000);
     expect((await outcome(sandbox.jobs[0]?.id ?? '')).polls).toBe(3);
   });
 
-  test('different params or conversations create separate videos, hidden from other conversations', async () => {
-    const [first, second] = [await converse('chat-1'), await converse('chat-2')];
+  test('other params and other conversations create separate videos, which other conversations cannot see', async () => {
+    const [first, second] = [await connect('chat-1'), await connect('chat-2')];
     await first.call('make_video', FOX);
     await first.call('make_video', { ...FOX, duration: 6 });
     await second.call('make_video', FOX);
     expect(sandbox.jobs).toHaveLength(3);
     const id = sandbox.jobs[0]?.id ?? '';
-    const foreign = { text: `This conversation has no video ${id}.`, isError: true };
-    expect(await second.call('video_status', { id })).toEqual(foreign);
+    const notFound = { text: `This conversation has no video ${id}.`, isError: true };
+    expect(await second.call('video_status', { id })).toEqual(notFound);
   });
 
-  test('an agent that keeps requesting new videos stops at its budget', async () => {
-    const { call } = await converse();
+  test("an agent can't exceed its budget", async () => {
+    const { call } = await connect();
     const responses: string[] = [];
     for (let index = 0; index < 30; index++)
       responses.push((await call('make_video', { ...FOX, prompt: `fox ${index}` })).text);
@@ -150,8 +152,8 @@ describe('MCP', () => {
     expect(reserved).toBeGreaterThan(200);
   });
 
-  test('its fields have descriptions, and failures return a result that the model can read', async () => {
-    const { client, call, outcome } = await converse('chat-1');
+  test('fields have descriptions, and failures are results with a fix', async () => {
+    const { client, call, outcome } = await connect('chat-1');
     const { tools } = await client.listTools();
     expect(tools.map(({ name }) => name)).toEqual(['make_video', 'video_status']);
     expect(tools[0]?.inputSchema.properties).toMatchObject({

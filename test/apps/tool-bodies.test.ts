@@ -1,4 +1,4 @@
-// The tools of examples/apps/ai-tools.ts in the request bodies of three current AI SDK providers.
+// The tools of examples/apps/ai-tools.ts in the requests of three AI SDK providers.
 import { generateText, type LanguageModel } from 'ai';
 import { describe, expect, test, vi } from 'vitest';
 import { RULES } from '../field/model-api-rules.js';
@@ -29,16 +29,16 @@ const PROVIDERS = [
   ],
 ] as const;
 
-/** Returns the tools' schemas from the body that a provider sends. */
+/** Returns the tools' schemas in a provider's request. */
 async function schemasSent(file: string, factory: string, model: string, schemasIn: (body: Body) => unknown[]) {
   const provider: Provider = await import(new URL(`node_modules/@ai-sdk/${file}/dist/index.js`, import.meta.url).href);
   const { videoTools } = await import('../../examples/apps/ai-tools.js');
-  const sent = vi.fn(async (_url: unknown, _init: { readonly body: string }) => new Response('stop', { status: 400 }));
-  const create = provider[factory]?.({ apiKey: 'k', fetch: sent });
+  const fetch = vi.fn(async (_url: unknown, _init: { readonly body: string }) => new Response('stop', { status: 400 }));
+  const create = provider[factory]?.({ apiKey: 'k', fetch });
   if (!create) throw new Error(`${file} has no ${factory}`);
   const call = { model: create(model), prompt: 'a fox', tools: videoTools('ann', 'chat-1'), maxRetries: 0 };
   await generateText(call).catch(() => {});
-  return schemasIn(JSON.parse(sent.mock.calls[0]?.[1].body ?? '{}')) as Readonly<Record<string, unknown>>[];
+  return schemasIn(JSON.parse(fetch.mock.calls[0]?.[1].body ?? '{}')) as Readonly<Record<string, unknown>>[];
 }
 
 describe.each(PROVIDERS)('%s', (_name, file, factory, model, schemasIn) => {

@@ -1,4 +1,4 @@
-// The Worker of examples/apps, with an in-memory bucket.
+// The Worker in examples/apps, with an in-memory bucket.
 import type { R2BucketLike } from 'gen-client/storage';
 import { signWebhook } from 'gen-client/webhooks';
 import { afterEach, expect, test } from 'vitest';

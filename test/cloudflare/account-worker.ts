@@ -1,4 +1,4 @@
-// An isolate of the campaigns. It creates images with shared rate limits and an object that fails at random.
+// An isolate for one-account.test.ts. It creates videos with shared rate limits, and its object fails at random.
 import { GenClient } from 'gen-client';
 import { durableObjectStore, GenAccount, type GenAccountNamespace } from 'gen-client/cloudflare';
 import { createWebhookHandler } from 'gen-client/webhooks';
@@ -13,7 +13,7 @@ interface Env {
 
 type Methods = Pick<GenAccount, 'read' | 'write'>;
 
-/** One call in twenty fails, half of them before its effect and half after. */
+/** An object that fails one call in twenty, half of them before its effect and half after. */
 export class FlakyAccount extends GenAccount {
   readonly #ctx: { abort(reason: string): void };
   constructor(ctx: DurableObjectStateLike & { abort(reason: string): void }, env: unknown) {
@@ -26,7 +26,7 @@ export class FlakyAccount extends GenAccount {
   override write(...values: Parameters<Methods['write']>) {
     return flaky(() => super.write(...values));
   }
-  /** Ends the object immediately, like a deploy or a migration. */
+  /** Stops the object immediately, as a deploy or a migration does. */
   crash() {
     this.#ctx.abort('moved');
   }
@@ -47,14 +47,14 @@ const handled: string[] = [];
 export default {
   async fetch(request: Request, env: Env): Promise<Response> {
     const { pathname, searchParams } = new URL(request.url);
-    // A busy machine's object responds late. It must not count as unavailable, because local limits would exceed the total.
-    const shared = { ...durableObjectStore(env.ACCOUNT, 'main'), timeoutMs: 60_000 };
+    // On a busy machine, the object must not count as unavailable. Local limits would exceed the shared one.
+    const store = { ...durableObjectStore(env.ACCOUNT, 'main'), timeoutMs: 60_000 };
     client ??= new GenClient({
-      // Each isolate has its own key, as during a rotation. The name identifies the common account.
+      // Keys differ, as during a rotation. The name identifies the account.
       account: 'studio',
       apiKey: `key-${crypto.randomUUID()}`,
       baseUrl: env.BASE_URL,
-      store: shared,
+      store,
       limits: { 'videos.create': { limit: env.LIMIT, windowMs: env.WINDOW_MS } },
       logger: { error() {}, warn: (message) => void errors.push(message), info() {}, debug() {} },
     });
@@ -74,7 +74,7 @@ export default {
     if (pathname === '/webhook') {
       const receive = createWebhookHandler({
         secret: 'whsec_test',
-        store: shared,
+        store,
         on: { '*': (event) => void handled.push(event.id) },
       });
       return receive(request);

@@ -1,4 +1,4 @@
-// The complete example in workerd with its Workflow, object, bucket, and webhook, on the sandbox.
+// The Workers example in workerd, with its Workflow, Durable Object, bucket, and webhook.
 import { readFileSync } from 'node:fs';
 import { createSandbox, type Sandbox } from 'gen-client/sandbox';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -81,15 +81,15 @@ describe.skipIf(whyNoWorkerd !== undefined)('the Workers example', () => {
   test('creates a video in a Workflow, stores it in R2, and serves it to its user', { timeout: 300_000 }, async () => {
     const order = { method: 'POST', headers, body: JSON.stringify({ prompt: 'a fox at dawn' }) };
     const startMs = performance.now();
-    const started = await send('/?order=17', order);
-    expect([started.status, await started.json()]).toEqual([202, { run: '17' }]);
+    const response = await send('/?order=17', order);
+    expect([response.status, await response.json()]).toEqual([202, { run: '17' }]);
     const { VIDEOS } = await worker.getBindings<{ VIDEOS: { get(id: string): Promise<Run> } }>();
     const run = await VIDEOS.get('17');
     let state = await run.status();
     for (; !/complete|errored/.test(state.status); state = await run.status())
       await new Promise((resolve) => setTimeout(resolve, 100));
     expect(state).toMatchObject({ status: 'complete', output: { status: 'completed' } });
-    // Without the webhook, the first poll would be sent after ten seconds.
+    // Without the webhook, the first poll is sent after ten seconds.
     const tookMs = performance.now() - startMs;
     if (tookMs < 9_500 || !isTooSlow('waking a Workflow with a webhook')) expect(tookMs).toBeLessThan(9_500);
     expect(sandbox.deliveries.map(({ status }) => status)).toEqual([200]);

@@ -1,12 +1,13 @@
-// Many isolates of one account in workerd, with an object that fails once in twenty calls.
+// Many isolates of one account in workerd. Their object fails one call in twenty.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { signWebhook } from '../../src/webhooks/index.js';
 import { type CountingService, startCountingService } from '../redis/counting-service.js';
 import { completedEvent } from '../support/completed-event.js';
 import { bundle, startWorkerd, type Worker, whyNoWorkerd } from './workerd.js';
 
-/** The full run uses the documented limit and a scaled minute, otherwise fewer windows and isolates. */
-const [ISOLATES, EACH, LIMIT, WINDOW_MS] = process.env.CAMPAIGN === 'full' ? [12, 25, 20, 4_000] : [4, 12, 16, 2_000];
+/** The campaign uses the documented limit and a shorter minute. CI uses fewer isolates and windows. */
+const [ISOLATES, VIDEOS_EACH, LIMIT, WINDOW_MS] =
+  process.env.CAMPAIGN === 'full' ? [12, 25, 20, 4_000] : [4, 12, 16, 2_000];
 
 describe.skipIf(whyNoWorkerd !== undefined)('isolates of one account', () => {
   let service: CountingService;
@@ -38,32 +39,32 @@ describe.skipIf(whyNoWorkerd !== undefined)('isolates of one account', () => {
   const send = async (isolate: number, path: string, init?: RequestInit) =>
     (await worker.getWorker(`isolate-${isolate}`)).fetch(`http://worker.test${path}`, init);
 
-  test('create their videos at the full allowed rate without a 429', { timeout: 240_000 }, async () => {
+  test('create their videos at the rate limit without a 429', { timeout: 240_000 }, async () => {
     const all = <T>(request: (isolate: number) => Promise<T>) =>
       Promise.all(Array.from({ length: ISOLATES }, (_, isolate) => request(isolate)));
     await all((isolate) => send(isolate, '/errors'));
     const startMs = performance.now();
-    // The object restarts meanwhile.
+    // The object restarts during the creates.
     setTimeout(() => void send(0, '/crash'), WINDOW_MS * 1.5);
-    const created = await all(async (isolate) => (await send(isolate, `/create?count=${EACH}`)).json());
-    expect(created).toEqual(Array(ISOLATES).fill(EACH));
+    const created = await all(async (isolate) => (await send(isolate, `/create?count=${VIDEOS_EACH}`)).json());
+    expect(created).toEqual(Array(ISOLATES).fill(VIDEOS_EACH));
     const tookMs = performance.now() - startMs;
     expect(service.rejected()).toBe(0);
-    expect(service.countedAt).toHaveLength(ISOLATES * EACH);
+    expect(service.countedAt).toHaveLength(ISOLATES * VIDEOS_EACH);
     expect(await all(async (isolate) => (await send(isolate, '/errors')).json())).toEqual(Array(ISOLATES).fill([]));
-    // The first window's calls are sent immediately, and each further window's one window later.
-    const reached = (((ISOLATES * EACH) / LIMIT - 1) * WINDOW_MS) / tookMs;
-    console.info(`${(100 * reached).toFixed(1)} % of the allowed throughput`);
-    // On a busy machine, a short run measures the machine.
-    if (process.env.CAMPAIGN === 'full') expect(reached).toBeGreaterThanOrEqual(0.9);
+    // The calls of the first window are sent immediately, and those of each next window one window later.
+    const throughput = (((ISOLATES * VIDEOS_EACH) / LIMIT - 1) * WINDOW_MS) / tookMs;
+    console.info(`${(100 * throughput).toFixed(1)} % of the allowed throughput`);
+    // A short run is too sensitive to the machine's load.
+    if (process.env.CAMPAIGN === 'full') expect(throughput).toBeGreaterThanOrEqual(0.9);
   });
 
-  test('handle each webhook once, whichever isolates receive its duplicates', async () => {
+  test('handle each webhook once, even if several isolates receive it', async () => {
     const deliveries = Array.from({ length: 10 }, async (_, index) => {
       const event = completedEvent(`job_${index}`, 'https://gen.test', new Date().toISOString());
       const { body, headers } = await signWebhook(event, { secret: 'whsec_test' });
-      const copies = [0, 1, 2].map((copy) => send((index + copy) % 4, '/webhook', { method: 'POST', body, headers }));
-      return (await Promise.all(copies)).map(({ status }) => status);
+      const post = (isolate: number) => send(isolate % 4, '/webhook', { method: 'POST', body, headers });
+      return (await Promise.all([post(index), post(index + 1), post(index + 2)])).map(({ status }) => status);
     });
     const statuses = (await Promise.all(deliveries)).flat();
     expect(statuses.filter((status) => ![200, 503].includes(status))).toEqual([]);

@@ -1,4 +1,4 @@
-// A Worker whose requests share clients, for tests with overlapping requests in one isolate.
+// A Worker for overlap.test.ts. Its requests share clients.
 import { GenClient } from 'gen-client';
 
 interface Env {
@@ -8,11 +8,11 @@ interface Env {
 const clients = new Map<string, GenClient>();
 
 function clientOf(env: Env, name: string): GenClient {
-  const known = clients.get(name);
-  if (known) return known;
+  const existing = clients.get(name);
+  if (existing) return existing;
   const { BASE_URL: baseUrl } = env;
   const limits = { 'videos.create': { limit: 2, windowMs: 600 } };
-  // A fetched key, as from a vault. Its promise belongs to the calling request.
+  // A key from a vault. Its promise belongs to the request that calls the function.
   const vault = async () => {
     await (await fetch(`${baseUrl}/v1/jobs/vault`)).text();
     return 'key-of-vault';
@@ -39,15 +39,15 @@ export default {
         const job = await client.waitForJob(id, { timeoutMs: Number(timeoutMs), signal });
         return Response.json({ status: job.status });
       }
-      if (pathname === '/read') return Response.json({ status: (await client.jobs.get(id)).status });
+      if (pathname === '/get') return Response.json({ status: (await client.jobs.get(id)).status });
       if (pathname === '/create')
         return Response.json({ status: (await client.videos.create({ prompt: 'fox' })).job.id });
-      // Starts a wait and responds without awaiting it, so its promises end with the request.
+      // Starts a wait, and responds without awaiting it. Its promises end with the request.
       if (pathname === '/leave') {
         client.waitForJob(id).catch(() => {});
         await new Promise((resolve) => setTimeout(resolve, 100));
       }
-      // Queues for a slot and responds without awaiting it.
+      // Queues a call, and responds without awaiting it.
       if (pathname === '/leave-queue') {
         client.videos.create({ prompt: 'fox' }).catch(() => {});
         await new Promise((resolve) => setTimeout(resolve, 20));

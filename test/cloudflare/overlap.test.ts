@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type DelayedService, startDelayedService } from '../support/delayed-service.js';
 import { bundle, startWorkerd, type Worker, whyNoWorkerd } from './workerd.js';
 
-/** Compatibility dates: before Cloudflare ran a promise's callbacks in the waiting request (October 2024), and today. */
+/** Compatibility dates before and after October 2024, when Cloudflare began to run a promise's callbacks in the waiting request. */
 const TODAY = '2026-07-01';
 const DATES = ['2024-09-01', TODAY];
 
@@ -50,7 +50,7 @@ describe.skipIf(whyNoWorkerd !== undefined).each(DATES)(
       expect(ms).toBeLessThan(8_000);
     });
 
-    test("a wait that times out during a slow shared poll doesn't affect the remaining wait", async () => {
+    test("a wait that times out during a shared poll doesn't affect the other wait", async () => {
       service.delay('slow');
       const [short, long] = [send('/wait?id=slow&timeoutMs=600'), send('/wait?id=slow')];
       await until(() => service.polls('slow') > 0);
@@ -61,9 +61,9 @@ describe.skipIf(whyNoWorkerd !== undefined).each(DATES)(
       expect((await long).ms).toBeLessThan(8_000);
     });
 
-    test("a wait whose request is aborted during a slow shared poll doesn't affect the others", async () => {
+    test("a wait that is aborted during a shared poll doesn't affect the others", async () => {
       service.delay('aborted');
-      const [aborted, one, two] = ['&abortMs=400', '', '&client=two'].map((more) => send(`/wait?id=aborted${more}`));
+      const [aborted, one, two] = ['&abortMs=400', '', '&client=two'].map((query) => send(`/wait?id=aborted${query}`));
       await until(() => service.polls('aborted') > 0);
       expect(await aborted).toMatchObject({ error: 'TimeoutError' });
       service.complete('aborted');
@@ -86,24 +86,24 @@ describe.skipIf(whyNoWorkerd !== undefined).each(DATES)(
       }
     });
 
-    // Once is enough: the abandoned wait counts as lost after five seconds.
+    // Tested with one date, because it takes five seconds until the abandoned call counts as lost.
     test.skipIf(compatibilityDate !== TODAY)(
-      'a shared queue continues after the request of its first call has ended',
+      'a shared queue continues after the request of a queued call ends',
       async () => {
         const first = [send('/create?client=narrow'), send('/create?client=narrow')];
         await Promise.all(first);
         await send('/leave-queue?client=narrow');
-        const rest = await Promise.all(Array.from({ length: 4 }, () => send('/create?client=narrow')));
-        expect(rest.map(({ status }) => status)).toEqual(rest.map(() => expect.stringContaining('job_')));
+        const later = await Promise.all(Array.from({ length: 4 }, () => send('/create?client=narrow')));
+        expect(later.map(({ status }) => status)).toEqual(later.map(() => expect.stringContaining('job_')));
         const times = service.createdAt.slice(-6);
         for (let index = 2; index < times.length; index++)
           expect(times[index]! - times[index - 2]!).toBeGreaterThan(590);
       },
     );
 
-    test('no request waits for another request to fetch a key', async () => {
+    test("no request awaits another request's key", async () => {
       service.delay('vault');
-      const [first, second] = [send('/wait?id=keyed&client=vault&timeoutMs=500'), send('/read?id=keyed&client=vault')];
+      const [first, second] = [send('/wait?id=keyed&client=vault&timeoutMs=500'), send('/get?id=keyed&client=vault')];
       await until(() => service.polls('vault') === 2);
       expect(await first).toMatchObject({ error: 'WaitTimeoutError' });
       service.respond('vault');

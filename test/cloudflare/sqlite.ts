@@ -1,4 +1,4 @@
-// A real in-memory SQLite with a Durable Object's API.
+// An in-memory SQLite database with the interface of a Durable Object's.
 import { DatabaseSync } from 'node:sqlite';
 import { GROUP_TABLES_SQL, type SqlStorageLike } from '../../src/store/group-table.js';
 

@@ -1,4 +1,4 @@
-// Bundles and runs programs in real workerd like Cloudflare's tools.
+// Bundles programs, and runs them in workerd, as Cloudflare's tools do.
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { build } from 'esbuild';
 import { sourceOf } from '../../scripts/entry-points.js';
@@ -7,7 +7,7 @@ import { realTool } from '../support/real-tools.js';
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const ENTRY_POINTS = ['webhooks', 'storage', 'durable', 'sandbox', 'redis', 'cloudflare'];
 
-/** Why workerd is unavailable, or undefined. CI requires it. */
+/** The reason to skip tests that need workerd, if any. CI requires workerd. */
 export const whyNoWorkerd = realTool('miniflare') === undefined ? 'miniflare is not installed' : undefined;
 
 /** A running Worker. */

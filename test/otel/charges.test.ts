@@ -1,4 +1,4 @@
-// The query in docs/telemetry.md counts each charge once, however many processes poll the job.
+// The query in docs/telemetry.md counts each charge once, even if several processes poll the job.
 import { readFileSync } from 'node:fs';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { instrumentGenClient } from '../../src/adapters/otel/index.js';
@@ -21,8 +21,8 @@ afterEach(async () => {
   await telemetry.stop();
 });
 
-/** Converts a name like the Prometheus exporter. */
-const exported = (name: string) => name.replaceAll('.', '_');
+/** Converts a name as the Prometheus exporter does. */
+const prometheusName = (name: string) => name.replaceAll('.', '_');
 
 /** Runs the documented query over the exported values. */
 async function runQuery(): Promise<Record<string, number>> {
@@ -31,14 +31,16 @@ async function runQuery(): Promise<Record<string, number>> {
   const [, by = '', metric, label = '', expected] = query ?? [];
   const sums: Record<string, number> = {};
   for (const { name, attributes, value } of await telemetry.points()) {
-    const labels = Object.fromEntries(Object.entries(attributes).map(([key, text]) => [exported(key), String(text)]));
-    if (exported(name) !== metric || labels[label] !== expected || typeof value !== 'number') continue;
+    const labels = Object.fromEntries(
+      Object.entries(attributes).map(([key, text]) => [prometheusName(key), String(text)]),
+    );
+    if (prometheusName(name) !== metric || labels[label] !== expected || typeof value !== 'number') continue;
     sums[labels[by] ?? ''] = (sums[labels[by] ?? ''] ?? 0) + value;
   }
   return sums;
 }
 
-/** Creates three replicas that share a store. `receiver` gets the webhooks. */
+/** Creates three replicas that share a store. `receiver` receives the webhooks. */
 function replicas() {
   let handler: (request: Request) => Promise<Response> = async () => new Response();
   const sandbox = createSandbox({
@@ -48,28 +50,28 @@ function replicas() {
   });
   const store = memoryStore();
   const replica = (account: string) => sandbox.client({ store, account });
-  const [creator, reader, receiver] = [replica('first'), replica('second'), replica('third')];
+  const [creator, poller, receiver] = [replica('first'), replica('second'), replica('third')];
   handler = createWebhookHandler({ client: receiver, on: { 'job.completed': () => {} } });
-  return { sandbox, creator, reader, receiver };
+  return { sandbox, creator, poller };
 }
 
 it('counts a job once if a webhook ends it and several replicas poll it', async () => {
-  const { sandbox, creator, reader } = replicas();
+  const { sandbox, creator, poller } = replicas();
   const { job } = await creator.videos.create(PARAMS);
-  const waits = [creator.waitForJob(job), creator.waitForJob(job.id), reader.waitForJob(job.id)];
+  const waits = [creator.waitForJob(job), creator.waitForJob(job.id), poller.waitForJob(job.id)];
   await sandbox.advance(600_000);
   await Promise.all(waits);
   await sandbox.settled();
-  for (const client of [creator, reader]) await client.jobs.get(job.id);
+  for (const client of [creator, poller]) await client.jobs.get(job.id);
   expect(await runQuery()).toEqual({ 'svc-video-fast': 10 });
 });
 
 it('sums jobs that one replica creates and another polls', async () => {
-  const { sandbox, creator, reader } = replicas();
+  const { sandbox, creator, poller } = replicas();
   const created = await Promise.all([creator.videos.create(PARAMS), creator.videos.create(PARAMS)]);
   await sandbox.advance(600_000);
   await sandbox.settled();
-  for (const { job } of created) for (const client of [reader, creator, reader]) await client.jobs.get(job.id);
+  for (const { job } of created) for (const client of [poller, creator, poller]) await client.jobs.get(job.id);
   const sums = await runQuery();
   expect(Object.values(sums).reduce((sum, tokens) => sum + tokens, 0)).toBe(20);
 });

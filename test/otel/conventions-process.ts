@@ -1,4 +1,4 @@
-// Reports completed, failed, and rejected jobs from an in-memory exporter of the OpenTelemetry version it is built with.
+// Creates completed, failed, and rejected jobs, and sends their exported spans and metrics to conventions.test.ts.
 import { instrumentGenClient } from '../../src/adapters/otel/index.js';
 import { createSandbox } from '../../src/sandbox/index.js';
 import { startTelemetry } from './telemetry.js';

@@ -28,7 +28,7 @@ const ALIASES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   },
 };
 
-/** Returns whether the newest version is missing, and prints a warning. Throws in CI. */
+/** Returns true if the newest version isn't installed, and prints a warning. Throws in CI. */
 function isNewestMissing(): boolean {
   if (existsSync(newest('api'))) return false;
   const reason = 'the newest OpenTelemetry is not installed (npm ci --prefix test/otel/newest)';
@@ -46,9 +46,9 @@ async function reportOf(version: string): Promise<Report> {
 const isMissing = isNewestMissing();
 describe.each(Object.keys(ALIASES))('on OpenTelemetry %s', (version) => {
   test.skipIf(version === 'newest' && isMissing)(
-    'a job is a client span with its operation, model, and provider',
+    "a job's client span contains its operation, model, and provider",
     async () => {
-      const { spans, models: measured } = await reportOf(version);
+      const { spans, models: metricModels } = await reportOf(version);
       const jobs = spans.filter(({ kind }) => kind === SpanKind.CLIENT);
       expect(jobs.map(({ name, status }) => [name, status])).toEqual([
         ['generate_content svc-video-fast', SpanStatusCode.UNSET],
@@ -58,20 +58,20 @@ describe.each(Object.keys(ALIASES))('on OpenTelemetry %s', (version) => {
         ['generate_content', SpanStatusCode.ERROR],
         ['generate_content', SpanStatusCode.UNSET],
       ]);
-      const ofModel = (model: string) => ({
+      const attributesOf = (model: string) => ({
         'gen_ai.operation.name': 'generate_content',
         'gen_ai.provider.name': 'gen_client',
         'gen_ai.output.type': expect.stringMatching(/^(video|image)$/),
         'gen_ai.request.model': model,
       });
       const models = ['svc-video-fast', 'svc-image-pro', 'svc-video-fast', 'of-a-user', 'of-a-user'];
-      expect(jobs.map(({ attributes }) => attributes)).toMatchObject(models.map(ofModel));
-      // One span per operation, so counting spans counts each job once.
+      expect(jobs.map(({ attributes }) => attributes)).toMatchObject(models.map(attributesOf));
+      // A job has a single span with an operation, so counting those spans counts each job once.
       const operations = spans.filter(({ attributes }) => 'gen_ai.operation.name' in attributes);
       expect(operations).toEqual(jobs);
       const waits = spans.filter(({ name }) => name === 'wait').map(({ status }) => status);
       expect(waits).toEqual([SpanStatusCode.UNSET, SpanStatusCode.UNSET, SpanStatusCode.ERROR]);
-      expect(new Set(measured)).toEqual(
+      expect(new Set(metricModels)).toEqual(
         new Set(['gen_client svc-video-fast', 'gen_client svc-image-pro', 'gen_client other']),
       );
     },

@@ -28,7 +28,7 @@ afterEach(async () => {
   await telemetry.stop();
 });
 
-/** Creates a sandbox with a manual clock, and a client. `finish` advances the clock past the end of a call. */
+/** Creates a sandbox with a manual clock. `finish` advances it until a call has ended. */
 function onSandbox(options: SandboxOptions = {}) {
   const sandbox = createSandbox({ clock: 'manual', prices: 12, ...options });
   const finish = async <T>(call: PromiseLike<T>): Promise<T> => {
@@ -66,8 +66,8 @@ describe('instrumentGenClient', () => {
       'gen_client.tokens.charged': 12,
       'gen_client.tokens.balance': 988,
     });
-    const ofJob = telemetry.spans().filter(({ name }) => name !== 'POST /orders');
-    expect(ofJob.map(({ attributes }) => attributes['gen_client.job.id'])).toEqual(ofJob.map(() => jobId));
+    const jobSpans = telemetry.spans().filter(({ name }) => name !== 'POST /orders');
+    expect(jobSpans.map(({ attributes }) => attributes['gen_client.job.id'])).toEqual(jobSpans.map(() => jobId));
   });
 
   test("separates concurrent callers' traces", async () => {
@@ -123,7 +123,7 @@ describe('instrumentGenClient', () => {
     const waits = [client.videos.createAndWait(VIDEO), client.images.createAndWait({ prompt: 'a fox' })];
     await sandbox.advance(120_000);
     await Promise.all(waits);
-    expect(await telemetry.figures()).toEqual({
+    expect(await telemetry.sums()).toEqual({
       'gen_client.job.duration': 2,
       'gen_client.tokens.quoted': 24,
       'gen_client.tokens.charged': 24,
@@ -131,15 +131,15 @@ describe('instrumentGenClient', () => {
       'gen_client.polls': sandbox.requests.filter(({ method }) => method === 'GET').length,
       'gen_client.retries': 1,
     });
-    const limited = sandbox.client();
-    const many = Array.from({ length: 25 }, () => limited.videos.create(VIDEO));
+    const otherClient = sandbox.client();
+    const creates = Array.from({ length: 25 }, () => otherClient.videos.create(VIDEO));
     await sandbox.advance(200_000);
-    await Promise.all(many);
-    // One of the minute's twenty slots was used.
-    expect((await telemetry.figures())['gen_client.limit.wait']).toBeGreaterThanOrEqual(5);
+    await Promise.all(creates);
+    // The rate limit is 20 per minute.
+    expect((await telemetry.sums())['gen_client.limit.wait']).toBeGreaterThanOrEqual(5);
   });
 
-  test('creates a separate, linked span for the end of a job without a wait', async () => {
+  test('creates a separate, linked span for the end of a job that no call waits for', async () => {
     const { sandbox, client } = onSandbox();
     const { job } = await client.videos.create(VIDEO);
     await sandbox.advance(60_000);
@@ -162,7 +162,7 @@ describe('instrumentGenClient', () => {
           method === 'create' ? client.videos.create(VIDEO) : client.videos.createAndWait(VIDEO),
       );
       await sandbox.advance(1);
-      // A killed process leaves only the spans exported so far.
+      // A crash loses all spans that weren't exported.
       const spans = telemetry.spans();
       const ids = spans.map((span) => span.spanContext().spanId);
       for (const { parentSpanContext } of spans) if (parentSpanContext) expect(ids).toContain(parentSpanContext.spanId);
@@ -190,11 +190,11 @@ describe('instrumentGenClient', () => {
   });
 
   test("doesn't affect calls if the tracer or the meter throws", async () => {
-    const broken = () => {
-      throw new Error('the tracer is broken');
+    const fail = () => {
+      throw new Error('a bug of the tracer');
     };
     instrument({
-      tracerProvider: { getTracer: () => ({ startSpan: broken, startActiveSpan: broken }) },
+      tracerProvider: { getTracer: () => ({ startSpan: fail, startActiveSpan: fail }) },
       meterProvider: telemetry.meterProvider,
     });
     const { client, finish } = onSandbox();
@@ -215,11 +215,11 @@ describe('instrumentGenClient', () => {
     await client.images.create({ prompt: 'x' }).catch(() => {});
     stop();
     await telemetry.meterProvider.forceFlush();
-    const reported = telemetry
+    const spans = telemetry
       .spans()
       .map(({ name, attributes, links, events, status }) => ({ name, attributes, links, events, status }));
-    expect(reported.length).toBeGreaterThan(6);
-    const text = JSON.stringify([reported, await telemetry.figures()]);
+    expect(spans.length).toBeGreaterThan(6);
+    const text = JSON.stringify([spans, await telemetry.sums()]);
     expect(text.replace('CANARY model', '')).not.toContain('CANARY');
   });
 

@@ -23,16 +23,16 @@ export function startTelemetry() {
   const meterProvider = new MeterProvider({ readers: [reader] });
   const exportMetrics = async () => {
     await meterProvider.forceFlush();
-    const last = metrics.getMetrics().at(-1);
-    return last?.scopeMetrics.flatMap((scope) => scope.metrics) ?? [];
+    const latest = metrics.getMetrics().at(-1);
+    return latest?.scopeMetrics.flatMap((scope) => scope.metrics) ?? [];
   };
   return {
     tracerProvider,
     meterProvider,
     tracer: tracerProvider.getTracer('test'),
     spans: (): readonly ReadableSpan[] => spans.getFinishedSpans(),
-    /** Returns each instrument's sum, or count for a histogram. */
-    async figures(): Promise<Record<string, number>> {
+    /** Returns the sum of each instrument, or the count of a histogram. */
+    async sums(): Promise<Record<string, number>> {
       const sums: Record<string, number> = {};
       for (const metric of await exportMetrics()) {
         for (const { value, attributes } of metric.dataPoints) {
@@ -43,7 +43,7 @@ export function startTelemetry() {
       }
       return sums;
     },
-    /** Returns every value of every instrument. */
+    /** Returns all values of all instruments. */
     async points() {
       return (await exportMetrics()).flatMap(({ descriptor, dataPoints }) =>
         dataPoints.map(({ attributes, value }) => ({ name: descriptor.name, attributes, value })),

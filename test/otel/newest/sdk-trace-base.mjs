@@ -1,4 +1,4 @@
-// The part of the newest SDK that the tests use, with the previous version's names and arguments.
+// Exports the newest SDK's classes with the names and arguments of the previous version.
 import { SimpleSpanProcessor as Processor } from '@opentelemetry/sdk-trace';
 
 export { InMemorySpanExporter, TracerProvider as BasicTracerProvider } from '@opentelemetry/sdk-trace';
