@@ -64,16 +64,16 @@ describeWithRedis('files in queued calls', () => {
   it('an upload that fails temporarily is retried, and a permanent failure fails its call', async () => {
     const { sandbox, queue, startWorker, untilEnded, record } = queues.open({ client: { maxRetries: 0 } });
     sandbox.faults.add({ match: { path: '/v1/uploads/complete' }, status: 503, times: 1 });
-    await queue.images.create({ prompt, reference_upload_ids: [png()] }, { jobId: 'retried' });
+    await queue.images.create({ prompt, reference_upload_ids: [png()] }, { jobId: 'temporary' });
     const removed = join(directory, 'removed.png');
     await writeFile(removed, PNG);
-    await queue.images.create({ prompt, reference_upload_ids: [fromPath(removed)] }, { jobId: 'failed' });
+    await queue.images.create({ prompt, reference_upload_ids: [fromPath(removed)] }, { jobId: 'permanent' });
     await rm(removed);
     const errors: string[] = [];
     startWorker({ onFailed: ({ message }) => void errors.push(message) });
     await untilEnded(2);
-    expect((await record('retried')).returnvalue).toMatchObject({ status: 'completed' });
-    expect((await record('failed')).failedReason).toContain('this worker cannot read');
+    expect((await record('temporary')).returnvalue).toMatchObject({ status: 'completed' });
+    expect((await record('permanent')).failedReason).toContain('this worker cannot read');
     expect(errors).toEqual([expect.stringMatching(/^reference_upload_ids\[0\]: /)]);
     expect(count(sandbox, 'POST', '/v1/images')).toBe(1);
   });

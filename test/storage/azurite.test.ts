@@ -1,4 +1,4 @@
-// The recipe examples/storage/azure-blob.ts on Azure's own emulator and SDK.
+// The recipe examples/storage/azure-blob.ts with Azure's emulator and SDK.
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Readable } from 'node:stream';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
@@ -45,8 +45,8 @@ describe.skipIf(whyNoStores() !== undefined)('Azure Blob Storage', () => {
     azurite = spawn(process.execPath, [program, '--blobPort', `${port}`, ...flags], { stdio: 'ignore' });
     const key = 'Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==';
     const { BlobServiceClient } = await importPackage<Sdk>('@azure/storage-blob');
-    const text = `DefaultEndpointsProtocol=http;AccountName=devstoreaccount1;AccountKey=${key};BlobEndpoint=http://127.0.0.1:${port}/devstoreaccount1;`;
-    container = BlobServiceClient.fromConnectionString(text).getContainerClient('media');
+    const connection = `DefaultEndpointsProtocol=http;AccountName=devstoreaccount1;AccountKey=${key};BlobEndpoint=http://127.0.0.1:${port}/devstoreaccount1;`;
+    container = BlobServiceClient.fromConnectionString(connection).getContainerClient('media');
     await vi.waitFor(() => container.createIfNotExists(), { timeout: PATIENCE_MS, interval: 200 });
     service = await LoopbackService.start();
   });
@@ -78,16 +78,16 @@ describe.skipIf(whyNoStores() !== undefined)('Azure Blob Storage', () => {
   });
 
   it('stores one object for three concurrent copies, and all resolve', async () => {
-    const all = await Promise.all([copy(), copy(), copy()]);
-    expect(all.filter(({ existed }) => !existed)).toHaveLength(1);
+    const copies = await Promise.all([copy(), copy(), copy()]);
+    expect(copies.filter(({ existed }) => !existed)).toHaveLength(1);
   });
 
-  it('leaves nothing behind if the file is cut off', async () => {
+  it('leaves no blob if the copy is aborted', async () => {
     service.addOutput('job_1', { body: MOVIE, cuts: [3_000_000, ...Array(20).fill(0)] });
     const abort = new AbortController();
     const copying = copy({ signal: abort.signal });
-    setTimeout(() => abort.abort('enough'), 300);
-    await expect(copying).rejects.toBe('enough');
+    setTimeout(() => abort.abort('aborted'), 300);
+    await expect(copying).rejects.toBe('aborted');
     await expect(blob.getProperties()).rejects.toMatchObject({ statusCode: 404 });
   });
 });

@@ -1,4 +1,4 @@
-// Fakes of the HTTP APIs of Vercel Blob and Supabase Storage, limited to the calls that the recipes make through the SDKs.
+// Fakes of the HTTP APIs of Vercel Blob and Supabase Storage, with the endpoints that the recipes need.
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
@@ -20,8 +20,8 @@ type Api = (request: IncomingMessage, url: URL, double: BlobDouble) => Promise<A
 
 async function start(api: Api): Promise<BlobDouble> {
   const server: Server = createServer(async (request, response) => {
-    const failed = (): ApiResponse => [500, {}];
-    const [status, body] = await api(request, new URL(request.url ?? '/', 'http://double'), double).catch(failed);
+    const url = new URL(request.url ?? '/', 'http://double');
+    const [status, body] = await api(request, url, double).catch((): ApiResponse => [500, {}]);
     response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
   });
   await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
@@ -77,15 +77,15 @@ export const vercelBlobDouble = () =>
 /** POST /storage/v1/object/<bucket>/<path>, GET /storage/v1/object/info/<bucket>/<path> */
 export const supabaseDouble = () =>
   start(async (request, url, { objects, puts }) => {
-    const rejected = (status: number, error: string, message: string): ApiResponse => [
+    const rejection = (status: number, error: string, message: string): ApiResponse => [
       400,
       { statusCode: `${status}`, error, message },
     ];
-    if (request.headers.authorization !== 'Bearer service-key') return rejected(403, 'Unauthorized', 'Invalid JWT');
+    if (request.headers.authorization !== 'Bearer service-key') return rejection(403, 'Unauthorized', 'Invalid JWT');
     const [, isInfo, name = ''] = /^\/storage\/v1\/object\/(info\/)?(.+)$/.exec(url.pathname) ?? [];
     if (isInfo) {
       const object = objects.get(name);
-      if (object === undefined) return rejected(404, 'not_found', 'Object not found');
+      if (object === undefined) return rejection(404, 'not_found', 'Object not found');
       const metadata = JSON.parse(Buffer.from(String(object.headers['x-metadata'] ?? 'e30='), 'base64').toString());
       return [
         200,
@@ -95,7 +95,7 @@ export const supabaseDouble = () =>
     puts.push(name);
     const bytes = await read(request);
     if (objects.has(name) && request.headers['x-upsert'] !== 'true') {
-      return rejected(409, 'Duplicate', 'The resource already exists');
+      return rejection(409, 'Duplicate', 'The resource already exists');
     }
     objects.set(name, { bytes, headers: request.headers });
     return [200, { Id: '1', Key: name }];

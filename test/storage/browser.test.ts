@@ -1,4 +1,4 @@
-// A real <video> in Chromium plays and seeks through the handler: on node:http and in workerd.
+// A <video> in Chromium plays and seeks files of the handler, on node:http and in workerd.
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -9,7 +9,7 @@ import { createSandbox } from '../../src/sandbox/index.js';
 import { type Browser, hasChromium, launch } from '../support/browser.js';
 import { miniflare, startWorker, type TestWorker } from './worker.js';
 
-/** Plays briefly, then seeks. Returns the element's state. */
+/** Script that plays briefly, seeks, and returns the element's state. */
 const PLAY = (url: string) => `(async () => {
   const video = document.createElement('video');
   video.muted = true;
@@ -26,8 +26,20 @@ const PLAY = (url: string) => `(async () => {
   const seeked = event('seeked');
   video.currentTime = video.duration - 0.5;
   await seeked;
-  return { duration: video.duration, at: video.currentTime, width: video.videoWidth, seekable: video.seekable.end(0) };
+  return {
+    duration: video.duration,
+    position: video.currentTime,
+    width: video.videoWidth,
+    seekable: video.seekable.end(0),
+  };
 })()`;
+
+interface VideoState {
+  readonly duration: number;
+  readonly position: number;
+  readonly width: number;
+  readonly seekable: number;
+}
 
 const APP = '<!doctype html><title>App</title>';
 
@@ -59,11 +71,11 @@ describe.skipIf(!hasChromium)('a video in Chromium', () => {
   const play = async (url: string) => {
     const context = await browser.newContext({});
     const page = await context.newPage();
-    // The handler's own responses are sandboxed, so a video opened directly doesn't autoplay.
+    // The handler's responses are sandboxed, so a video that is opened directly doesn't autoplay.
     await page.goto(new URL('/app', url).href);
-    const reported = await page.evaluate<{ duration: number; at: number; width: number; seekable: number }>(PLAY(url));
+    const state = await page.evaluate<VideoState>(PLAY(url));
     await context.close();
-    return reported;
+    return state;
   };
   const ranges = () => sandbox.requests.filter(({ path, method }) => /output/.test(path) && method === 'GET');
 
@@ -77,11 +89,11 @@ describe.skipIf(!hasChromium)('a video in Chromium', () => {
     await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
     closing.push(() => new Promise((done) => server.close(done)));
     sandbox.faults.add({ match: { path: `/v1/jobs/${jobId}/output` }, truncate: true, times: 2 });
-    const reported = await play(`http://127.0.0.1:${(server.address() as AddressInfo).port}/files/${jobId}`);
-    expect(reported.duration).toBeCloseTo(5, 0);
-    expect(reported.at).toBeCloseTo(reported.duration - 0.5, 1);
-    expect(reported.seekable).toBeCloseTo(reported.duration, 1);
-    expect(reported.width).toBeGreaterThan(0);
+    const state = await play(`http://127.0.0.1:${(server.address() as AddressInfo).port}/files/${jobId}`);
+    expect(state.duration).toBeCloseTo(5, 0);
+    expect(state.position).toBeCloseTo(state.duration - 0.5, 1);
+    expect(state.seekable).toBeCloseTo(state.duration, 1);
+    expect(state.width).toBeGreaterThan(0);
     expect(ranges().length).toBeGreaterThan(0);
   });
 
@@ -96,8 +108,8 @@ describe.skipIf(!hasChromium)('a video in Chromium', () => {
       } };`;
     const worker: TestWorker = await startWorker(program, { KEY: sandbox.apiKey, BASE_URL: baseUrl, JOB: jobId });
     closing.push(() => worker.dispose());
-    const reported = await play(`${(await worker.ready).href}files/${jobId}`);
-    expect(reported.at).toBeCloseTo(reported.duration - 0.5, 1);
-    expect(reported.seekable).toBeCloseTo(reported.duration, 1);
+    const state = await play(`${(await worker.ready).href}files/${jobId}`);
+    expect(state.position).toBeCloseTo(state.duration - 0.5, 1);
+    expect(state.seekable).toBeCloseTo(state.duration, 1);
   });
 });

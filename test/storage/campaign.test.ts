@@ -1,4 +1,4 @@
-// A small version of `npm run campaign -- storage`, and copies that are killed.
+// A short run of `npm run campaign -- storage`, and copies that are killed.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { expect, it } from 'vitest';

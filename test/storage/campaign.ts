@@ -1,4 +1,4 @@
-// `npm run campaign -- storage [copies] [seed]`: copies files through seeded faults of the service and the store.
+// `npm run campaign -- storage [copies] [seed]`: copies files while the service and the store fail at random, with a seed.
 import { pathToFileURL } from 'node:url';
 import { copyOutput, s3 } from '../../src/adapters/storage/index.js';
 import { GenClient } from '../../src/index.js';
@@ -10,7 +10,7 @@ const API_KEY = 'sk-campaign-0123456789';
 const CONCURRENCY = 25;
 
 export interface CampaignReport {
-  /** Objects that contain one complete version of their file, with the SHA-256 that the copy returned. */
+  /** Objects that contain a complete version of their file, with the SHA-256 that the copy returned. */
   readonly complete: number;
   /** Incomplete objects that a reader found while copies were in flight. */
   readonly incomplete: number;
@@ -46,14 +46,14 @@ export async function runCampaign(copies: number, seed: number): Promise<Campaig
     const cuts = Array.from({ length: upTo(4) }, () => upTo(body.length));
     serviceFaults += cuts.length;
     const output = service.addOutput(id, { body, cuts, ranges: random() < 0.9, chunked: random() < 0.1 });
-    let requested = 0;
+    let requests = 0;
     output.onGet = () => {
-      requested += 1;
+      requests += 1;
       const fails = random() < 0.1;
       if (fails) serviceFaults += 1;
       if (fails) output.rejection = { status: 500, body: { error: { code: 'internal_error' } } };
       else delete output.rejection;
-      if (requested !== 2 || random() > 0.1) return;
+      if (requests !== 2 || random() > 0.1) return;
       serviceFaults += 1;
       const changed = createBytes();
       hashes.add(hash(changed));
@@ -78,25 +78,25 @@ export async function runCampaign(copies: number, seed: number): Promise<Campaig
 
   const ids = Array.from({ length: copies }, (_, at) => `job_${at}`);
   for (const id of ids) createJob(id);
-  const returned = new Map<string, string | undefined>();
+  const digests = new Map<string, string | undefined>();
   const copy = (id: string) => copyOutput(client, id, s3(store.at(`out/${id}.mp4`)), { retries: 20, timeoutMs: 1_500 });
   const reader = startReader(store, versions);
   await eachOf(ids, async (id) => {
-    const next = faults();
-    storeFaults += next.length;
-    store.faults.push(...next);
-    returned.set(id, (await copy(id)).sha256);
+    const added = faults();
+    storeFaults += added.length;
+    store.faults.push(...added);
+    digests.set(id, (await copy(id)).sha256);
   });
-  const read = await reader.stop();
+  const readerReport = await reader.stop();
 
   const complete = ids.filter((id) => {
     const object = store.objects.get(`out/${id}.mp4`);
     const digest = object && hash(object.bytes);
-    return digest !== undefined && versions.get(id)?.has(digest) && (returned.get(id) ?? digest) === digest;
+    return digest !== undefined && versions.get(id)?.has(digest) && (digests.get(id) ?? digest) === digest;
   }).length;
   const puts = store.sent('PUT').length;
 
-  // A changed file would be copied again, so restore it to count what a repetition transfers.
+  // Restore changed files, so that a repeated copy transfers nothing.
   for (const id of ids) {
     const object = store.objects.get(`out/${id}.mp4`);
     service.addOutput(id, { body: object?.bytes ?? new Uint8Array() });
@@ -107,12 +107,12 @@ export async function runCampaign(copies: number, seed: number): Promise<Campaig
   await eachOf(ids, async (id) => {
     if ((await copy(id)).existed) existed += 1;
   });
-  const withApiKey = store.seen.filter((request) => JSON.stringify(request).includes(API_KEY)).length;
+  const withApiKey = store.requests.filter((request) => JSON.stringify(request).includes(API_KEY)).length;
   await service.close();
   await store.close();
   return {
     complete,
-    ...read,
+    ...readerReport,
     faults: { service: serviceFaults, store: storeFaults },
     puts,
     repeated: { existed, puts: store.sent('PUT').length - puts, downloads: service.downloads.length - before },
@@ -120,7 +120,7 @@ export async function runCampaign(copies: number, seed: number): Promise<Campaig
   };
 }
 
-/** Reads every visible object repeatedly, like another client of the store. */
+/** Reads the newest objects repeatedly, as another client of the store. */
 function startReader(store: S3Double, versions: ReadonlyMap<string, ReadonlySet<string>>) {
   let [incomplete, checks, isStopped] = [0, 0, false];
   const check = async () => {
@@ -149,10 +149,10 @@ function startReader(store: S3Double, versions: ReadonlyMap<string, ReadonlySet<
 
 async function eachOf(ids: readonly string[], work: (id: string) => Promise<void>): Promise<void> {
   const queue = [...ids];
-  const one = async () => {
+  const worker = async () => {
     for (let id = queue.shift(); id !== undefined; id = queue.shift()) await work(id);
   };
-  await Promise.all(Array.from({ length: CONCURRENCY }, one));
+  await Promise.all(Array.from({ length: CONCURRENCY }, worker));
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {

@@ -10,7 +10,7 @@ import { MemoryStore } from './memory-store.js';
 quickPauses();
 
 const MOVIE = createMovie(1_000_000);
-const OTHER = createMovie(1_000_000, 7);
+const OTHER_MOVIE = createMovie(1_000_000, 7);
 const SHA256 = hash(MOVIE);
 
 const service = openPerTest(new LoopbackService());
@@ -27,12 +27,12 @@ describe('the source', () => {
     const output = service.addOutput('job_1', { body: MOVIE, cuts: [400_000, 200_000, 1] });
     expect(await copy()).toMatchObject({ sha256: SHA256, existed: false });
     expect(store.puts).toBe(1);
-    const resumed = service.downloads.slice(1).map(({ headers }) => [headers.range, headers['if-range']]);
-    expect(resumed).toEqual(['bytes=400000-', 'bytes=600000-', 'bytes=600001-'].map((range) => [range, output.etag]));
+    const ranges = service.downloads.slice(1).map(({ headers }) => [headers.range, headers['if-range']]);
+    expect(ranges).toEqual(['bytes=400000-', 'bytes=600000-', 'bytes=600001-'].map((range) => [range, output.etag]));
   });
 
   it('is copied again if it changes, so that two files are never mixed', async () => {
-    const output = service.addOutput('job_1', { body: OTHER, cuts: [400_000] });
+    const output = service.addOutput('job_1', { body: OTHER_MOVIE, cuts: [400_000] });
     output.onGet = () => {
       if (service.downloads.length === 2) Object.assign(output, { body: MOVIE, etag: '"new"' });
     };
@@ -41,14 +41,14 @@ describe('the source', () => {
     expect(stored()?.bytes.equals(MOVIE)).toBe(true);
   });
 
-  it('rejects with a DownloadError if it stalls, and nothing is stored', async () => {
+  it('rejects with a DownloadError if it is always interrupted, and nothing is stored', async () => {
     service.addOutput('job_1', { body: MOVIE, cuts: [400_000, ...Array(20).fill(0)] });
     expect(await failure(copy())).toMatchObject({ name: 'DownloadError', code: 'interrupted', jobId: 'job_1' });
     expect(store.puts).toBe(1);
     expect(stored()).toBeUndefined();
   });
 
-  it("is read twice to count its bytes if the service doesn't send the size", async () => {
+  it("is downloaded twice if the service doesn't send its size", async () => {
     service.addOutput('job_1', { body: MOVIE, chunked: true });
     expect(await copy()).toMatchObject({ sizeBytes: MOVIE.length, sha256: SHA256 });
     expect(stored()?.options.sizeBytes).toBe(MOVIE.length);
@@ -90,11 +90,11 @@ describe('a put', () => {
   it.each([
     ['video/mp4; codecs="<script>"', 'video/mp4', 'video/mp4'],
     ['image/svg+xml', 'application/octet-stream', undefined],
-    ['image/x-unheard-of', 'application/octet-stream', undefined],
-  ])('of %s is stored as %s', async (contentType, type, returned) => {
+    ['image/x-unknown', 'application/octet-stream', undefined],
+  ])('of %s is stored as %s', async (contentType, storedType, returnedType) => {
     service.addOutput('job_1', { body: MOVIE, contentType });
-    expect((await copy()).contentType).toBe(returned);
-    expect(stored()?.options.contentType).toBe(type);
+    expect((await copy()).contentType).toBe(returnedType);
+    expect(stored()?.options.contentType).toBe(storedType);
   });
 
   it('is an error if it resolves without reading the entire body', async () => {
@@ -148,7 +148,7 @@ describe('a put', () => {
     expect(store.puts).toBe(1);
   });
 
-  it('fails after `retries` attempts', async () => {
+  it('fails after `retries` retries', async () => {
     store.failures.push(...Array(9).fill(() => Promise.reject(new Error('unavailable'))));
     const error = await failure(copy({ retries: 3 }));
     expect(error).toMatchObject({ code: 'put_failed', status: undefined, store: 'custom' });
@@ -157,7 +157,7 @@ describe('a put', () => {
     expect(StorageError.isInstance(error)).toBe(true);
   });
 
-  it('reports an existing object even without a head method', async () => {
+  it('fails for an existing object even without a head method', async () => {
     const { put } = store.at('fox.mp4');
     const copyWithoutHead = (options = {}) => copyOutput(createClient(service), 'job_1', { put }, options);
     await copyWithoutHead();
@@ -171,20 +171,20 @@ describe('callbacks and options', () => {
 
   it("report progress after each chunk, in the call's async context", async () => {
     const tenants = new AsyncLocalStorage<string>();
-    const reported: number[] = [];
+    const progress: number[] = [];
     await tenants.run('a', () =>
       copy({
         onProgress: ({ receivedBytes, totalBytes }: { receivedBytes: number; totalBytes: number }) => {
           expect([totalBytes, tenants.getStore()]).toEqual([MOVIE.length, 'a']);
-          reported.push(receivedBytes);
+          progress.push(receivedBytes);
         },
       }),
     );
-    expect(reported.at(-1)).toBe(MOVIE.length);
-    expect(reported).toEqual([...reported].sort((a, b) => a - b));
+    expect(progress.at(-1)).toBe(MOVIE.length);
+    expect(progress).toEqual([...progress].sort((a, b) => a - b));
   });
 
-  it('include a signal whose abort ends the copy immediately with its reason', async () => {
+  it('include a signal that aborts the copy immediately with its reason', async () => {
     service.addOutput('job_1', { body: MOVIE, stallAfter: 100_000 });
     const abort = new AbortController();
     let signal: AbortSignal | undefined;
@@ -193,8 +193,8 @@ describe('callbacks and options', () => {
       void new Response(body).arrayBuffer().catch(() => undefined);
       return new Promise(() => {});
     });
-    const copying = copy({ signal: abort.signal, onProgress: () => abort.abort('enough') });
-    expect(await failure(copying)).toBe('enough');
+    const copying = copy({ signal: abort.signal, onProgress: () => abort.abort('aborted') });
+    expect(await failure(copying)).toBe('aborted');
     expect(signal?.aborted).toBe(true);
     expect(stored()).toBeUndefined();
   });
@@ -221,10 +221,10 @@ describe('callbacks and options', () => {
     ['a missing job', { job: null }, 'Pass a job or its ID'],
     ['a missing destination', { destination: null }, 'destination must be an object with the method put, not null'],
     ['a destination without put', { destination: {} }, 'destination must be an object with the method put'],
-  ])('%s is rejected with the fix', async (_, given, message) => {
-    const all = { client: createClient(service), job: 'job_1', destination: { put }, options: {}, ...given };
+  ])('%s is rejected with the fix', async (_, invalid, message) => {
+    const args = { client: createClient(service), job: 'job_1', destination: { put }, options: {}, ...invalid };
     const error = await failure(
-      copyOutput(all.client as never, all.job as never, all.destination as never, all.options),
+      copyOutput(args.client as never, args.job as never, args.destination as never, args.options),
     );
     expect(error.name).toBe('GenError');
     expect(error.message).toContain(message);

@@ -1,4 +1,4 @@
-// Timeouts of a hanging store, and memory use of a copy.
+// Timeouts of a copy, and its memory use.
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { promisify } from 'node:util';
@@ -16,7 +16,7 @@ describe('a hanging store', () => {
   const service = openPerTest(new LoopbackService());
   const store = openPerTest(new S3Double());
 
-  it('times out after timeoutMs and is retried, in mid-body and before the response', async () => {
+  it('times out during the body or before the response, and is retried', async () => {
     service.addOutput('job_1', { body: MOVIE });
     store.faults.push({ method: 'PUT', stallAfter: 100_000 }, { method: 'PUT', stallAfter: MOVIE.length });
     const start = performance.now();
@@ -26,7 +26,7 @@ describe('a hanging store', () => {
     expect(store.sent('PUT')).toHaveLength(3);
   });
 
-  it('fails with a StorageError that identifies the option if it never recovers', async () => {
+  it('causes a StorageError that identifies the option if it never recovers', async () => {
     service.addOutput('job_1', { body: MOVIE });
     const put = () => new Promise<never>(() => {});
     const copying = copyOutput(createClient(service), 'job_1', { put }, { timeoutMs: 100, retries: 0 });
@@ -37,14 +37,14 @@ describe('a hanging store', () => {
     });
   });
 
-  it("isn't blamed for a slow service", async () => {
-    let sent = 0;
+  it("doesn't time out while the service is slow", async () => {
+    let chunks = 0;
     const slow = new ReadableStream({
       async pull(controller) {
         await new Promise((done) => setTimeout(done, 150));
-        sent += 1;
+        chunks += 1;
         controller.enqueue(MOVIE.slice(0, 1_000));
-        if (sent === 5) controller.close();
+        if (chunks === 5) controller.close();
       },
     });
     const fetch = async () => new Response(slow, { headers: { 'content-length': '5000', etag: '"1"' } });
@@ -66,18 +66,18 @@ describe("a copy's memory", () => {
       stdio: ['ignore', 'pipe', 'inherit'],
     });
     children.push(child);
-    const [url] = (await once(child.stdout, 'data')) as [Buffer];
-    return url.toString().trim();
+    const [output] = (await once(child.stdout, 'data')) as [Buffer];
+    return output.toString().trim();
   };
 
-  it("doesn't grow with the file: 200 MB need a fraction of that", async () => {
+  it('is less than 150 MB for a file of 200 MB', async () => {
     const service = await serve('files/server.mjs', '200000000');
     const store = await serve('storage/sink.mjs');
     const args = [`${ROOT}bench/storage/copy.mjs`, 'gen-client copyOutput', service, store];
     const { stdout } = await run(process.execPath, args);
     const { grownBytes, puts } = JSON.parse(stdout) as { grownBytes: number; puts: number };
     expect(puts).toBe(1);
-    // Node collects buffers only after about 64 MB. Buffering the body would take 200 MB more.
+    // Node collects buffers only after about 64 MB. A buffered body would need 200 MB more.
     expect(grownBytes / 1e6).toBeLessThan(150);
   });
 });

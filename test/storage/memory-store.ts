@@ -2,10 +2,10 @@ import { createHash } from 'node:crypto';
 import type { PutObjectOptions, StoredObject } from '../../src/adapters/storage/destination.js';
 import type { OutputDestination } from '../../src/adapters/storage/index.js';
 
-/** A custom store with the simplest `put` and `head`. */
+/** A custom store with a minimal `put` and `head`. */
 export class MemoryStore {
   readonly objects = new Map<string, { readonly bytes: Buffer; readonly options: PutObjectOptions }>();
-  /** Overrides of the next puts. Each receives the body. */
+  /** Functions that replace the next puts. */
   readonly failures: ((body: ReadableStream<Uint8Array>, options: PutObjectOptions) => Promise<unknown>)[] = [];
   puts = 0;
 
@@ -14,8 +14,8 @@ export class MemoryStore {
       head: async () => this.head(key),
       put: async (body, options) => {
         this.puts += 1;
-        const failing = this.failures.shift();
-        if (failing) return (await failing(body, options)) as undefined;
+        const fail = this.failures.shift();
+        if (fail) return (await fail(body, options)) as undefined;
         const bytes = Buffer.from(await new Response(body).arrayBuffer());
         if (!options.overwrite && this.objects.has(key))
           throw Object.assign(new Error('It already exists.'), { status: 412 });

@@ -16,8 +16,8 @@ const serve = (options: Options = {}, path = '/files/job_1', init?: RequestInit)
   createOutputHandler({ client: createClient(service), authorize: () => true, ...options })(
     new Request(`https://app.test${path}`, init),
   );
-const range = (text: string, more: Record<string, string> = {}) => ({ headers: { range: text, ...more } });
-const reads = () => service.requests.filter(({ path }) => /output/.test(path));
+const range = (text: string, headers: Record<string, string> = {}) => ({ headers: { range: text, ...headers } });
+const outputRequests = () => service.requests.filter(({ path }) => /output/.test(path));
 
 describe('the file', () => {
   it('is complete, inline, and private, and has its length', async () => {
@@ -40,7 +40,7 @@ describe('the file', () => {
     const response = await serve({}, undefined, { method: 'HEAD' });
     expect([response.status, response.headers.get('content-length')]).toEqual([200, `${MOVIE.length}`]);
     expect(response.body).toBeNull();
-    expect(reads().map(({ method }) => method)).toEqual(['HEAD']);
+    expect(outputRequests().map(({ method }) => method)).toEqual(['HEAD']);
   });
 
   it('recovers from an interruption', async () => {
@@ -59,7 +59,7 @@ it("is saved under its job's sanitized ID with ?download", async () => {
 });
 
 describe('the content type', () => {
-  const typed = (contentType: string) => () => ({
+  const sourceOf = (contentType: string) => () => ({
     get: async () => new Response('x', { headers: { 'content-type': contentType } }),
   });
 
@@ -73,19 +73,19 @@ describe('the content type', () => {
     ['image/svg+xml', 'application/octet-stream'],
     ['Video/MP4; charset=utf-7', 'video/mp4'],
     ['video/mp4, text/html', 'application/octet-stream'],
-    ['video/x-unheard-of', 'application/octet-stream'],
+    ['video/x-unknown', 'application/octet-stream'],
     ['application/json', 'application/octet-stream'],
-  ])('%s is sent as %s', async (given, sent) => {
-    const { headers } = await serve({ source: typed(given) });
-    expect(headers.get('content-type')).toBe(sent);
+  ])('%s is sent as %s', async (contentType, servedType) => {
+    const { headers } = await serve({ source: sourceOf(contentType) });
+    expect(headers.get('content-type')).toBe(servedType);
     expect(headers.get('content-security-policy')).toBe('sandbox allow-same-origin');
-    const kind = sent === 'application/octet-stream' ? /^attachment/ : /^inline/;
+    const kind = servedType === 'application/octet-stream' ? /^attachment/ : /^inline/;
     expect(headers.get('content-disposition')).toMatch(kind);
   });
 });
 
 describe("a request's job", () => {
-  const requested = async (path: string, options: Options = {}) => {
+  const authorizedIds = async (path: string, options: Options = {}) => {
     const ids: string[] = [];
     await serve({ authorize: (_, jobId) => ids.push(jobId) < 0, ...options }, path);
     return ids;
@@ -99,7 +99,7 @@ describe("a request's job", () => {
     ['/job_1/file?job=job_2', 'job_2'],
     ['/files/job_%E0%A4%A/x', 'x'],
   ])('is parsed from the path %s: %s', async (path, id) => {
-    expect(await requested(path)).toEqual([id]);
+    expect(await authorizedIds(path)).toEqual([id]);
   });
 
   it('is the result of jobId, for authorization and the response', async () => {
@@ -108,21 +108,19 @@ describe("a request's job", () => {
     const authorize = (_: Request, id: string) => authorized.push(id) > 0;
     expect((await serve({ jobId, authorize }, '/files/job_9/file?v=job_1&job=job_8')).status).toBe(200);
     expect(authorized).toEqual(['job_1']);
-    expect(reads().map(({ path }) => path)).toEqual(['/v1/jobs/job_1/output']);
+    expect(outputRequests().map(({ path }) => path)).toEqual(['/v1/jobs/job_1/output']);
   });
 
   it.each(['', '..', 'a\0b', undefined])('is never an invalid ID from jobId: %j', async (id) => {
-    expect(await requested('/files/job_1', { jobId: (() => id) as never })).toEqual([]);
+    expect(await authorizedIds('/files/job_1', { jobId: (() => id) as never })).toEqual([]);
   });
 
-  it('appears in the 404 during development, never in production', async () => {
+  it('is in the 404 during development, but not in production', async () => {
     const text = async () => (await serve({ authorize: () => false }, '/videos/abc/file')).text();
     vi.stubEnv('NODE_ENV', 'development');
-    const advice = 'Pass jobId to createOutputHandler to change it.';
-    expect(await text()).toBe(`Not found. The requested ID is "file". ${advice}`);
-    expect(await (await serve({}, '/files/%E0%A4%A')).text()).toBe(
-      `Not found. The request contains no job ID. ${advice}`,
-    );
+    const fix = 'Pass jobId to createOutputHandler to change it.';
+    expect(await text()).toBe(`Not found. The requested ID is "file". ${fix}`);
+    expect(await (await serve({}, '/files/%E0%A4%A')).text()).toBe(`Not found. The request contains no job ID. ${fix}`);
     vi.stubEnv('NODE_ENV', 'production');
     expect(await text()).toBe('Not found.');
     vi.unstubAllEnvs();
@@ -143,12 +141,12 @@ describe('a response other than the complete file', () => {
 
   it('is never served as the entire file if it has an unrequested range', async () => {
     const headers = { 'content-type': 'video/mp4', 'content-range': 'bytes 0-9/600000', 'content-length': '10' };
-    const part = () => new Response(MOVIE.slice(0, 10), { status: 206, headers });
+    const partialResponse = () => new Response(MOVIE.slice(0, 10), { status: 206, headers });
     const onError = vi.fn();
-    const response = await serve({ source: () => ({ get: async () => part() }), onError });
+    const response = await serve({ source: () => ({ get: async () => partialResponse() }), onError });
     expect(await response.bytes()).toEqual(MOVIE);
     expect(onError).toHaveBeenCalledOnce();
-    const client = createClient(service, { fetch: async () => part() });
+    const client = createClient(service, { fetch: async () => partialResponse() });
     expect((await serve({ client })).status).toBe(502);
   });
 });
@@ -169,7 +167,7 @@ describe('authorization', () => {
     expect([rejected.status, unknown.status]).toEqual([404, 404]);
     expect(await rejected.text()).toBe(await unknown.text());
     expect([...rejected.headers]).toEqual([...unknown.headers]);
-    expect(reads().map(({ path }) => path)).toEqual(['/v1/jobs/job_9/output']);
+    expect(outputRequests().map(({ path }) => path)).toEqual(['/v1/jobs/job_9/output']);
   });
 
   it('that throws gets a 500, reported to onError', async () => {
@@ -178,11 +176,11 @@ describe('authorization', () => {
     const authorize = () => Promise.reject(thrown);
     expect((await serve({ authorize, onError })).status).toBe(500);
     expect(onError).toHaveBeenCalledExactlyOnceWith(thrown, expect.any(Request));
-    expect(reads()).toEqual([]);
-    const onErrorThatThrows = () => {
-      throw new Error('again');
+    expect(outputRequests()).toEqual([]);
+    const throwingOnError = () => {
+      throw new Error('a bug in onError');
     };
-    expect((await serve({ authorize, onError: onErrorThatThrows })).status).toBe(500);
+    expect((await serve({ authorize, onError: throwingOnError })).status).toBe(500);
     expect((await serve({ authorize })).status).toBe(500);
   });
 
@@ -191,19 +189,19 @@ describe('authorization', () => {
     [{ authorise: () => true }, 'Did you mean "authorize"?'],
     [{ client: {} }, 'must be a GenClient'],
   ])('is validated with the other options: %o', (options, message) => {
-    const all = { client: createClient(service), authorize: () => true, ...options };
-    expect(() => createOutputHandler(all as never)).toThrow(message);
+    const allOptions = { client: createClient(service), authorize: () => true, ...options };
+    expect(() => createOutputHandler(allOptions as never)).toThrow(message);
   });
 });
 
-it("forwards only the page's range, with the client's own headers", async () => {
-  const own = { cookie: 'session=1', 'x-forwarded-for': '1.2.3.4', 'if-none-match': '"x"' };
-  const headers = { 'if-range': '"x"', authorization: 'Bearer page', ...own };
+it("forwards only the page's range, and sends the client's headers", async () => {
+  const pageHeaders = { cookie: 'session=1', 'x-forwarded-for': '1.2.3.4', 'if-none-match': '"x"' };
+  const headers = { 'if-range': '"x"', authorization: 'Bearer page', ...pageHeaders };
   const response = await serve({}, undefined, range('bytes=0-9', headers));
-  const [sent] = reads();
+  const [request] = outputRequests();
   const forwarded = { range: 'bytes=0-9', 'if-range': '"x"', authorization: 'Bearer key-for-tests' };
-  expect(sent?.headers).toMatchObject(forwarded);
-  for (const name of Object.keys(own)) expect(sent?.headers).not.toHaveProperty(name);
+  expect(request?.headers).toMatchObject(forwarded);
+  for (const name of Object.keys(pageHeaders)) expect(request?.headers).not.toHaveProperty(name);
   expect(JSON.stringify([...response.headers])).not.toContain('key-for-tests');
 });
 
@@ -267,28 +265,28 @@ describe('a copy as the source', () => {
   afterEach(() => void vi.useRealTimers());
 
   it("is served instead of the service's file", async () => {
-    const requested: object[] = [];
+    const gets: object[] = [];
     const source = (jobId: string) => ({
       get: async (options: object) => {
-        requested.push({ jobId, ...options });
+        gets.push({ jobId, ...options });
         return new Response('copy', { headers: { 'content-type': 'video/mp4' } });
       },
     });
     expect(await (await serve({ source }, undefined, range('bytes=0-9', { 'if-range': '"1"' }))).text()).toBe('copy');
-    expect(requested).toEqual([
+    expect(gets).toEqual([
       { jobId: 'job_1', method: 'GET', range: 'bytes=0-9', ifRange: '"1"', signal: expect.any(AbortSignal) },
     ]);
     await serve({ source }, undefined, { method: 'HEAD', headers: { range: 'bytes=0-9', 'if-range': '"1"' } });
-    expect(requested[1]).toMatchObject({ method: 'HEAD', range: undefined, ifRange: undefined });
+    expect(gets[1]).toMatchObject({ method: 'HEAD', range: undefined, ifRange: undefined });
     expect(service.requests).toEqual([]);
   });
 
   it.each<[string, OutputHandlerOptions['source'], number]>([
     ["that doesn't exist yet", () => undefined, 0],
     ["that the store doesn't contain", () => ({ get: async () => undefined }), 0],
-    ['whose store responds with 404', () => ({ get: async () => new Response(null, { status: 404 }) }), 0],
-    ['whose store fails', () => ({ get: () => Promise.reject(new Error('connection lost')) }), 1],
-    ['whose store responds with 403', () => ({ get: async () => new Response('no', { status: 403 }) }), 1],
+    ['that has status 404', () => ({ get: async () => new Response(null, { status: 404 }) }), 0],
+    ['that fails', () => ({ get: () => Promise.reject(new Error('connection lost')) }), 1],
+    ['that has status 403', () => ({ get: async () => new Response('no', { status: 403 }) }), 1],
   ])("%s falls back to the service's file", async (_, source, reported) => {
     const onError = vi.fn();
     expect(await (await serve({ source, onError })).bytes()).toEqual(MOVIE);

@@ -10,10 +10,10 @@ const HEADERS = {
   etag: '"v1"',
   'last-modified': 'Thu, 01 Jan 2026 00:00:00 GMT',
   'accept-ranges': 'bytes',
-  'x-secret': "the service's",
+  'x-secret': 'not for the page',
 };
-const serve = (response: Response, requested: RequestInit = {}) =>
-  fileResponse(new Request('https://app.test/file', requested), response, {
+const serve = (response: Response, init: RequestInit = {}) =>
+  fileResponse(new Request('https://app.test/file', init), response, {
     jobId: 'job_1',
     contentType: 'video/mp4',
     isDownload: false,
@@ -40,8 +40,8 @@ describe("a request for a job's file", () => {
     [[{ start: 5 }, '"v1"'], { range: 'bytes=5-', 'if-range': '"v1"' }],
     [[{ end: 0 }], { range: 'bytes=0-0' }],
     [[{ start: 5, end: 9 }], { range: 'bytes=5-9' }],
-  ])('with the arguments %j has the headers %j', (requested, headers) => {
-    expect(outputHeaders(...requested)).toStrictEqual({ 'accept-encoding': 'identity', ...headers });
+  ])('with the arguments %j has the headers %j', (args, headers) => {
+    expect(outputHeaders(...args)).toStrictEqual({ 'accept-encoding': 'identity', ...headers });
   });
 
   it('is rejected for an invalid range', () => {
@@ -72,13 +72,13 @@ it.each([
   [undefined, false],
 ])('a file of %s bytes is sent in one chunk on Bun: %s', async (sizeBytes, isOneChunk) => {
   vi.stubGlobal('Bun', {});
-  const { 'content-length': _, ...unsized } = HEADERS;
-  const headers = { ...unsized, ...(sizeBytes !== undefined && { 'content-length': `${sizeBytes}` }) };
+  const { 'content-length': _, ...otherHeaders } = HEADERS;
+  const headers = { ...otherHeaders, ...(sizeBytes !== undefined && { 'content-length': `${sizeBytes}` }) };
   const response = new Response('12345', { headers });
-  const served = await serve(response);
+  const result = await serve(response);
   vi.unstubAllGlobals();
   expect(response.bodyUsed).toBe(isOneChunk);
-  expect(await served.text()).toBe('12345');
+  expect(await result.text()).toBe('12345');
 });
 
 it.each<[string | undefined, ReturnType<typeof rangeIn>]>([

@@ -4,7 +4,7 @@ import { pathToFileURL } from 'node:url';
 
 const { resolve } = createRequire(import.meta.url);
 
-/** Returns and prints why the stores' packages are unavailable. Throws in CI. */
+/** Returns and prints the reason to skip tests that need the stores' packages, if any. Throws in CI. */
 export function whyNoStores(): string | undefined {
   if (existsSync(new URL('./node_modules/.package-lock.json', import.meta.url))) return undefined;
   const reason = 'the SDKs of the stores are not installed (npm ci --prefix test/storage)';
@@ -13,7 +13,7 @@ export function whyNoStores(): string | undefined {
   return reason;
 }
 
-/** Imports a package of test/storage. The caller declares the types, so type checks need no installation. */
+/** Imports a package of test/storage. The caller declares the types, so that type checks don't need the package. */
 export async function importPackage<T>(name: string): Promise<T> {
   return (await import(pathToFileURL(resolve(name)).href)) as T;
 }

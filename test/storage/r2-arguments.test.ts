@@ -7,8 +7,8 @@ it.each([
   [undefined, 'fox.mp4', 'bucket is undefined. Bind it in wrangler.jsonc'],
   [{}, 'fox.mp4', 'bucket must be an object with the methods head, get, put'],
   [bucket, '', 'key must be a non-empty string'],
-])('r2(%o, %o) throws immediately', (given, key, message) => {
-  expect(() => r2(given as never, key)).toThrow(message);
+])('r2(%o, %o) throws', (binding, key, message) => {
+  expect(() => r2(binding as never, key)).toThrow(message);
 });
 
 describe('an object in a bucket', () => {
@@ -20,14 +20,12 @@ describe('an object in a bucket', () => {
     httpMetadata: { contentType: 'video/mp4' },
     customMetadata: { 'gen-job': 'job_1' },
   };
-  const open = (found: object | null = object) =>
-    r2({ ...bucket, head: async () => found, get: async () => ({ ...object, body: 'no stream' }) } as never, 'fox.mp4');
+  const open = (head: object | null = object) =>
+    r2({ ...bucket, head: async () => head, get: async () => ({ ...object, body: 'no stream' }) } as never, 'fox.mp4');
   const signal = new AbortController().signal;
 
-  it("doesn't exist if the bucket has none, or if it was replaced meanwhile", async () => {
-    for (const found of [null, object]) {
-      expect(await open(found).get({ method: 'GET', signal })).toBeUndefined();
-    }
+  it("doesn't exist if the bucket returns null, or if it is replaced after the HEAD", async () => {
+    for (const head of [null, object]) expect(await open(head).get({ method: 'GET', signal })).toBeUndefined();
     expect(await open(null).head?.({ signal })).toBeUndefined();
     expect(await open().head?.({ signal })).toMatchObject({
       sizeBytes: 10,

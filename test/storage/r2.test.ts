@@ -1,4 +1,4 @@
-// A Worker in workerd with an R2 bucket and without Node APIs.
+// Copies to R2 and the handler in workerd, without Node APIs.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { hash, LoopbackService } from '../files/loopback-service.js';
 import { createMovie } from '../files/support.js';
@@ -23,7 +23,7 @@ export default {
           return Response.json(await copyOutput(client, 'job_1', r2(env.BUCKET, name), { overwrite }));
         }
         case '/put': {
-          // As in Cloudflare's documentation: R2 requires a stream of known length.
+          // R2 requires a stream of known length.
           const { body } = await client.jobs.output('job_1', { resume: true });
           const { size } = await env.BUCKET.put(name, body);
           return Response.json({ size });
@@ -79,7 +79,7 @@ describe.skipIf(!miniflare)('R2 in workerd', () => {
     });
   });
 
-  it('recognizes the object, and rejects another one', async () => {
+  it('recognizes the object, and fails for another object', async () => {
     await json('/copy');
     expect(await json('/copy')).toMatchObject({ existed: true, sizeBytes: MOVIE.length });
     expect(service.downloads).toHaveLength(1);
@@ -96,8 +96,8 @@ describe.skipIf(!miniflare)('R2 in workerd', () => {
   });
 
   it('stores one object for ten concurrent copies, and the other nine find it', async () => {
-    const all = await Promise.all(Array.from({ length: 10 }, () => json('/copy')));
-    expect(all.map(({ existed }) => existed).sort()).toEqual([...Array(1).fill(false), ...Array(9).fill(true)]);
+    const copies = await Promise.all(Array.from({ length: 10 }, () => json('/copy')));
+    expect(copies.map(({ existed }) => existed).sort()).toEqual([...Array(1).fill(false), ...Array(9).fill(true)]);
   });
 
   it("accepts jobs.output's body unchanged, because its length is known", async () => {
@@ -127,11 +127,14 @@ describe.skipIf(!miniflare)('R2 in workerd', () => {
     expect(new Uint8Array(await part.arrayBuffer())).toEqual(MOVIE.slice(20, 30));
     const etag = complete.headers.get('etag') ?? '';
     expect((await request(path, { headers: { 'if-none-match': etag } })).status).toBe(304);
-    const other = await request(path, { headers: { range: 'bytes=0-9', 'if-range': '"other"' } });
-    expect(other.status).toBe(200);
-    await other.body?.cancel();
-    const past = await request(path, { headers: { range: 'bytes=9999999-' } });
-    expect([past.status, past.headers.get('content-range')]).toEqual([416, `bytes */${MOVIE.length}`]);
+    const changed = await request(path, { headers: { range: 'bytes=0-9', 'if-range': '"other"' } });
+    expect(changed.status).toBe(200);
+    await changed.body?.cancel();
+    const unsatisfiable = await request(path, { headers: { range: 'bytes=9999999-' } });
+    expect([unsatisfiable.status, unsatisfiable.headers.get('content-range')]).toEqual([
+      416,
+      `bytes */${MOVIE.length}`,
+    ]);
     const head = await request(path, { method: 'HEAD' });
     expect([head.status, head.headers.get('content-length')]).toEqual([200, `${MOVIE.length}`]);
     if (path.includes('copy')) expect(service.requests).toEqual([]);

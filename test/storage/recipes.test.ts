@@ -1,4 +1,4 @@
-// Runs every recipe of examples/storage, with the store's own SDK if there is one. For Azure, see azurite.test.ts.
+// Runs the recipes in examples/storage with the stores' SDKs. For Azure, see azurite.test.ts.
 import { readdirSync, readFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { GenClient } from '../../src/index.js';
@@ -112,9 +112,9 @@ describe.skipIf(whyNoStores() !== undefined)("with the store's SDK", () => {
 
   it.each(cases)('%s: three concurrent copies store one object', async (_, start, recipe) => {
     const { double, copy, job, name } = await setUp(start, recipe);
-    const all = await Promise.all([copy(client, job), copy(client, job), copy(client, job)]);
-    expect(all.filter(({ existed }) => !existed)).toHaveLength(1);
-    expect(double.objects.get(name)?.bytes.length).toBe(all[0]?.sizeBytes);
+    const copies = await Promise.all([copy(client, job), copy(client, job), copy(client, job)]);
+    expect(copies.filter(({ existed }) => !existed)).toHaveLength(1);
+    expect(double.objects.get(name)?.bytes.length).toBe(copies[0]?.sizeBytes);
   });
 });
 
@@ -137,7 +137,7 @@ async function supabase(url: string): Promise<Copy> {
   return (await import('../../examples/storage/supabase.js')).copyToSupabase;
 }
 
-it('a test runs every recipe, and the complete Worker has at most 40 lines', () => {
+it('every recipe has a test, and the complete Worker has at most 40 lines', () => {
   const lines = (name: string) =>
     readFileSync(`${ROOT}examples/storage/${name}`, 'utf8')
       .split('\n')

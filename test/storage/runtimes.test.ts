@@ -71,12 +71,12 @@ it('in Bun, the handler sends a file with its length', async () => {
 });
 
 it.skipIf(whyNoStores() !== undefined)(
-  "r2 accepts Cloudflare's own R2Bucket, and every function accepts a GenClient",
+  "r2 accepts Cloudflare's R2Bucket, and every function accepts a GenClient",
   async () => {
-    const here = fileURLToPath(new URL('./node_modules/.cache/types/', import.meta.url));
-    mkdirSync(here, { recursive: true });
+    const cache = fileURLToPath(new URL('./node_modules/.cache/types/', import.meta.url));
+    mkdirSync(cache, { recursive: true });
     writeFileSync(
-      `${here}probe.ts`,
+      `${cache}probe.ts`,
       `import type { R2Bucket } from '@cloudflare/workers-types';
      import { GenClient } from '${ROOT}src/index.js';
      import { copyOutput, createOutputHandler, r2, type StoredOutput } from '${ROOT}src/adapters/storage/index.js';
@@ -87,14 +87,14 @@ it.skipIf(whyNoStores() !== undefined)(
      // @ts-expect-error: authorize is required.
      createOutputHandler({ client: new GenClient() });`,
     );
-    const words = [
+    const args = [
       `${ROOT}node_modules/@typescript/native/bin/tsc`,
       ...'--ignoreConfig --noEmit --strict --exactOptionalPropertyTypes --skipLibCheck --target es2022'.split(' '),
       ...`--module nodenext --types node --typeRoots ${ROOT}node_modules/@types`.split(' '),
       ...['--lib', 'es2023,es2024.arraybuffer,esnext.disposable,dom,dom.iterable,dom.asynciterable'],
-      `${here}probe.ts`,
+      `${cache}probe.ts`,
     ];
-    const { stdout } = await run(process.execPath, words).catch((failed: { stdout: string }) => failed);
+    const { stdout } = await run(process.execPath, args).catch((failed: { stdout: string }) => failed);
     expect(stdout).toBe('');
   },
 );

@@ -37,12 +37,12 @@ export interface S3Fault {
   readonly stallAfter?: number;
   /** Responds with a redirect. */
   readonly redirect?: { readonly status: number; readonly location: string };
-  /** Called after the entire body has arrived, before the object is stored. */
-  readonly before?: () => void;
+  /** Called after the body has arrived, before the object is stored. */
+  readonly beforeStore?: () => void;
 }
 
 /** A received request. */
-export interface S3Seen {
+export interface S3Request {
   readonly method: string;
   readonly path: string;
   readonly headers: IncomingMessage['headers'];
@@ -56,7 +56,7 @@ const ACCOUNT: Account = { accessKeyId: 'AKIDEXAMPLE', secretAccessKey: 'wJalrXU
 interface Exchange {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
-  readonly seen: S3Seen;
+  readonly received: S3Request;
   readonly fault: S3Fault | undefined;
   readonly key: string;
 }
@@ -68,7 +68,7 @@ export class S3Double {
   /** If true, closes the connection of a rejected request before its body has arrived. */
   isAbrupt = false;
   readonly objects = new Map<string, S3Object>();
-  readonly seen: S3Seen[] = [];
+  readonly requests: S3Request[] = [];
   readonly faults: S3Fault[] = [];
   endpoint = '';
   #server: Server | undefined;
@@ -80,12 +80,12 @@ export class S3Double {
     return store;
   }
 
-  /** Starts the server, without objects, requests, and faults. */
+  /** Starts the server, without objects, requests, or faults. */
   async open(): Promise<void> {
     this.account = ACCOUNT;
     this.isAbrupt = false;
     this.objects.clear();
-    this.seen.length = this.faults.length = 0;
+    this.requests.length = this.faults.length = 0;
     const server = createServer((request, response) => {
       this.#handle(request, response).catch(() => response.destroy());
     });
@@ -104,26 +104,28 @@ export class S3Double {
     await new Promise((done) => this.#server?.close(done));
   }
 
-  /** Returns the options with which `s3()` reaches an object. */
+  /** Returns the options of `s3()` for an object. */
   at(key: string) {
     return { endpoint: this.endpoint, region: this.region, bucket: this.bucket, key, credentials: this.account };
   }
 
   /** Returns the requests with a method. */
-  sent(method: string): S3Seen[] {
-    return this.seen.filter((one) => one.method === method);
+  sent(method: string): S3Request[] {
+    return this.requests.filter((request) => request.method === method);
   }
 
   async #handle(request: IncomingMessage, response: ServerResponse): Promise<unknown> {
     const { method = '', url: path = '', headers } = request;
-    const seen: S3Seen = { method, path, headers, bytes: 0 };
-    this.seen.push(seen);
+    const received: S3Request = { method, path, headers, bytes: 0 };
+    this.requests.push(received);
     const isConditional = headers['if-none-match'] !== undefined;
-    const at = this.faults.findIndex((one) => one.method === method && (!one.conditional || isConditional));
+    const at = this.faults.findIndex(
+      (candidate) => candidate.method === method && (!candidate.conditional || isConditional),
+    );
     const fault = this.faults[at];
     if (fault && fault.always !== true) this.faults.splice(at, 1);
     const [, bucket, ...rest] = path.replace(/\?.*/, '').split('/');
-    const exchange = { request, response, seen, fault, key: rest.map(decodeURIComponent).join('/') };
+    const exchange = { request, response, received, fault, key: rest.map(decodeURIComponent).join('/') };
     if (fault?.redirect) {
       const { status, location } = fault.redirect;
       return this.#reject(exchange, { status, code: 'TemporaryRedirect' }, { location });
@@ -149,12 +151,12 @@ export class S3Double {
     const hash = headers['x-amz-content-sha256'];
     if (hash !== 'UNSIGNED-PAYLOAD' && hash !== createHash('sha256').update(bytes).digest('hex'))
       return this.#reject(exchange, { status: 400, code: 'XAmzContentSHA256Mismatch' });
-    fault?.before?.();
-    // Another request may have stored it meanwhile.
+    fault?.beforeStore?.();
+    // Another request may have stored an object during the body.
     if (isConflict()) return this.#reject(exchange, CONFLICT);
     if (fault?.response && !fault.response.isStored) return sendResponse(response, fault.response);
     const etag = `"${createHash('md5').update(bytes).digest('hex')}"`;
-    const stored = Object.entries(headers).filter(
+    const storedHeaders = Object.entries(headers).filter(
       ([name]) => name.startsWith('x-amz-meta-') || ['cache-control', 'content-disposition'].includes(name),
     );
     this.objects.set(key, {
@@ -162,21 +164,21 @@ export class S3Double {
       etag,
       contentType: headers['content-type'] ?? 'binary/octet-stream',
       modified: new Date(),
-      headers: Object.fromEntries(stored.map(([name, value]) => [name, String(value)])),
+      headers: Object.fromEntries(storedHeaders.map(([name, value]) => [name, String(value)])),
     });
     if (fault?.commitThenDrop) return request.socket.destroy();
     if (fault?.response) return sendResponse(response, fault.response);
     response.writeHead(200, { etag }).end();
   }
 
-  #receive({ request, seen, fault }: Exchange): Promise<Buffer | undefined> {
+  #receive({ request, received, fault }: Exchange): Promise<Buffer | undefined> {
     const chunks: Buffer[] = [];
     return new Promise((resolve) => {
       request.on('data', (chunk: Buffer) => {
-        seen.bytes += chunk.length;
+        received.bytes += chunk.length;
         chunks.push(chunk);
-        if (fault?.resetAfter !== undefined && seen.bytes >= fault.resetAfter) request.socket.destroy();
-        if (fault?.stallAfter !== undefined && seen.bytes >= fault.stallAfter) request.pause();
+        if (fault?.resetAfter !== undefined && received.bytes >= fault.resetAfter) request.socket.destroy();
+        if (fault?.stallAfter !== undefined && received.bytes >= fault.stallAfter) request.pause();
       });
       request.on('end', () => resolve(Buffer.concat(chunks)));
       request.on('error', () => resolve(undefined));

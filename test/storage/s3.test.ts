@@ -15,14 +15,17 @@ const service = openPerTest(new LoopbackService());
 const store = openPerTest(new S3Double());
 beforeEach(() => void service.addOutput('job_1', { body: MOVIE }));
 
-const copy = (options: Partial<S3Options> = {}, more = {}) =>
-  copyOutput(createClient(service), 'job_1', s3({ ...store.at(KEY), ...options }), more);
+const copy = (options: Partial<S3Options> = {}, copyOptions = {}) =>
+  copyOutput(createClient(service), 'job_1', s3({ ...store.at(KEY), ...options }), copyOptions);
 /** Creates an object that another program stored, with or without a job. */
 const objectOf = (bytes: Uint8Array, job?: string): S3Object => ({
-  ...{ bytes: Buffer.from(bytes), etag: '"1"', contentType: 'video/mp4', modified: new Date() },
+  bytes: Buffer.from(bytes),
+  etag: '"1"',
+  contentType: 'video/mp4',
+  modified: new Date(),
   headers: job === undefined ? {} : { 'x-amz-meta-gen-job': job },
 });
-const MINE = Buffer.from('mine');
+const OTHER_FILE = Buffer.from('another file');
 
 it('puts the file in one signed request of known length, with the job in its metadata', async () => {
   const stored = await copy();
@@ -37,7 +40,7 @@ it('puts the file in one signed request of known length, with the job in its met
   expect(object?.bytes.equals(MOVIE)).toBe(true);
   expect(object?.contentType).toBe('video/mp4');
   expect(object?.headers).toEqual({ 'x-amz-meta-gen-job': 'job_1' });
-  expect(store.seen.map(({ method }) => method)).toEqual(['HEAD', 'PUT']);
+  expect(store.requests.map(({ method }) => method)).toEqual(['HEAD', 'PUT']);
   expect(store.sent('PUT')[0]?.headers).toMatchObject({
     'content-length': `${MOVIE.length}`,
     'x-amz-content-sha256': 'UNSIGNED-PAYLOAD',
@@ -63,9 +66,9 @@ it.each(["it's ünï/日本 (1)!*+.mp4", 'a//b.mp4', '100%&b=c?d#e~.mp4'])('reac
 describe('a repeated copy', () => {
   it("transfers no bytes and doesn't open the file", async () => {
     await copy();
-    const again = await copy();
-    expect(again).toMatchObject({ existed: true, sizeBytes: MOVIE.length, contentType: 'video/mp4' });
-    expect(again.sha256).toBeUndefined();
+    const repeated = await copy();
+    expect(repeated).toMatchObject({ existed: true, sizeBytes: MOVIE.length, contentType: 'video/mp4' });
+    expect(repeated.sha256).toBeUndefined();
     expect([service.downloads.length, store.sent('PUT').length]).toEqual([1, 1]);
   });
 
@@ -109,7 +112,7 @@ describe('credentials that can only put', () => {
     expect(await copy({}, { retries: 0, overwrite: true })).toMatchObject({ existed: false, sha256: SHA256 });
   });
 
-  it("can't store over an existing object, because its owner is unknown", async () => {
+  it("can't replace an existing object without overwrite", async () => {
     await copy();
     deny();
     expect(await failure(copy({}, { retries: 0 }))).toMatchObject({ name: 'StorageError', status: 412 });
@@ -118,17 +121,17 @@ describe('credentials that can only put', () => {
 
 const XML_ERROR = '<?xml version="1.0"?><Error><Code>InternalError</Code><Message>Try again.</Message></Error>';
 
-describe("a put whose response doesn't prove that the object is stored", () => {
+describe('an ambiguous response to a put', () => {
   it.each([
     ['a 404 without a body', { status: 404 }],
     ['a 200 with an error in its body', { status: 200, headers: { etag: '"1"' }, body: XML_ERROR }],
     ['a sign-in page', { status: 200, headers: { 'content-type': 'text/html' }, body: '<p>Sign in</p>' }],
-  ])('%s each time is an error, and nothing is stored', async (_, response) => {
+  ])('%s is an error if a HEAD finds no object', async (_, response) => {
     store.faults.push({ method: 'PUT', always: true, response });
     const error = await failure(copy({}, { retries: 1 }));
     expect(error).toMatchObject({ name: 'StorageError', store: 's3' });
     expect(store.objects.size).toBe(0);
-    expect(store.seen.at(-1)?.method).toBe('HEAD');
+    expect(store.requests.at(-1)?.method).toBe('HEAD');
   });
 
   it.each([
@@ -139,38 +142,38 @@ describe("a put whose response doesn't prove that the object is stored", () => {
     store.faults.push({ method: 'PUT', response: { ...response, isStored: true } });
     const etag = expect.stringMatching(/^"[0-9a-f]{32}"$/);
     expect(await copy({}, { retries: 0 })).toMatchObject({ existed: false, sha256: SHA256, etag });
-    expect(store.seen.map(({ method }) => method)).toEqual(['HEAD', 'PUT', 'HEAD']);
+    expect(store.requests.map(({ method }) => method)).toEqual(['HEAD', 'PUT', 'HEAD']);
   });
 
   it("isn't a success because of another job's object with the same size", async () => {
-    const before = () => store.objects.set(KEY, objectOf(MOVIE, 'job_2'));
-    store.faults.push({ method: 'PUT', before, response: { status: 200 } });
+    const beforeStore = () => store.objects.set(KEY, objectOf(MOVIE, 'job_2'));
+    store.faults.push({ method: 'PUT', beforeStore, response: { status: 200 } });
     expect(await failure(copy({}, { retries: 0 }))).toMatchObject({ code: 'object_exists' });
   });
 });
 
-describe('a store that rejects If-None-Match with 501, like Backblaze B2,', () => {
+describe('a store without If-None-Match, such as Backblaze B2', () => {
   const lacksConditions = () =>
     store.faults.push({ method: 'PUT', conditional: true, status: 501, code: 'NotImplemented', always: true });
 
-  it('receives the put without it, after a HEAD', async () => {
+  it('receives the put without the condition, after a HEAD', async () => {
     lacksConditions();
     expect(await copy({}, { retries: 0 })).toMatchObject({ existed: false, sha256: SHA256 });
-    expect(store.seen.map(({ method }) => method)).toEqual(['HEAD', 'PUT', 'HEAD', 'PUT']);
+    expect(store.requests.map(({ method }) => method)).toEqual(['HEAD', 'PUT', 'HEAD', 'PUT']);
     expect(store.sent('PUT')[1]?.headers['if-none-match']).toBeUndefined();
     expect(await copy()).toMatchObject({ existed: true });
   });
 
-  it('retains an object that appeared between the two requests', async () => {
+  it('retains an object that appears between the two puts', async () => {
     lacksConditions();
     store.faults.splice(0, 1, {
       method: 'PUT',
       conditional: true,
-      before: () => store.objects.set(KEY, objectOf(MINE)),
+      beforeStore: () => store.objects.set(KEY, objectOf(OTHER_FILE)),
       response: { status: 501, body: '<Error><Code>NotImplemented</Code></Error>' },
     });
     expect(await failure(copy({}, { retries: 0 }))).toMatchObject({ code: 'object_exists' });
-    expect(store.objects.get(KEY)?.bytes.toString()).toBe('mine');
+    expect(store.objects.get(KEY)?.bytes.equals(OTHER_FILE)).toBe(true);
   });
 
   it("causes an error that lists the alternatives if the credentials can't read", async () => {
@@ -183,23 +186,23 @@ describe('a store that rejects If-None-Match with 501, like Backblaze B2,', () =
   });
 });
 
-describe('a lost race', () => {
-  it('to the same file resolves as existed', async () => {
-    store.faults.push({ method: 'PUT', before: () => store.objects.set(KEY, objectOf(MOVIE, 'job_1')) });
+describe('a concurrent copy', () => {
+  it('of the same file is found, and the copy resolves with existed: true', async () => {
+    store.faults.push({ method: 'PUT', beforeStore: () => store.objects.set(KEY, objectOf(MOVIE, 'job_1')) });
     expect(await copy()).toMatchObject({ existed: true, etag: '"1"' });
   });
 
-  it('to another file is reported as such, and nothing is replaced', async () => {
-    store.faults.push({ method: 'PUT', before: () => store.objects.set(KEY, objectOf(MINE)) });
+  it('of another file is an error, and nothing is replaced', async () => {
+    store.faults.push({ method: 'PUT', beforeStore: () => store.objects.set(KEY, objectOf(OTHER_FILE)) });
     expect(await failure(copy({}, { retries: 0 }))).toMatchObject({ code: 'object_exists' });
-    expect(store.objects.get(KEY)?.bytes.equals(MINE)).toBe(true);
+    expect(store.objects.get(KEY)?.bytes.equals(OTHER_FILE)).toBe(true);
   });
 
-  it('among ten copies stores one object, and all ten resolve with its size', async () => {
-    const all = await Promise.all(Array.from({ length: 10 }, () => copy()));
+  it('among ten stores one object, and all ten resolve with its size', async () => {
+    const copies = await Promise.all(Array.from({ length: 10 }, () => copy()));
     expect(store.objects.size).toBe(1);
-    expect(new Set(all.map(({ sizeBytes }) => sizeBytes))).toEqual(new Set([MOVIE.length]));
-    expect(all.filter(({ existed }) => !existed)).toHaveLength(1);
+    expect(new Set(copies.map(({ sizeBytes }) => sizeBytes))).toEqual(new Set([MOVIE.length]));
+    expect(copies.filter(({ existed }) => !existed)).toHaveLength(1);
   });
 });
 
@@ -209,8 +212,8 @@ describe('a failing put', () => {
     ['has an internal error', { status: 500, code: 'InternalError' }],
     ['timed out', { status: 400, code: 'RequestTimeout' }],
     ['has a conflict', { status: 409, code: 'ConditionalRequestConflict' }],
-    ['cuts the connection at the first byte', { resetAfter: 0 }],
-    ['cuts the connection in mid-body', { resetAfter: 700_000 }],
+    ['closes the connection at the first byte', { resetAfter: 0 }],
+    ['closes the connection during the body', { resetAfter: 700_000 }],
   ])('because the store %s is retried', async (_, fault) => {
     store.faults.push({ method: 'PUT', ...fault }, { method: 'PUT', ...fault });
     expect(await copy()).toMatchObject({ existed: false, sha256: SHA256 });
@@ -224,7 +227,7 @@ describe('a failing put', () => {
     expect(store.sent('PUT')).toHaveLength(1);
   });
 
-  it("ends with the store's error if it keeps failing", async () => {
+  it("rejects with the store's error after the last retry", async () => {
     store.faults.push({ method: 'PUT', status: 503, code: 'SlowDown', always: true });
     const error = await failure(copy({}, { retries: 2 }));
     expect(error).toMatchObject({ name: 'StorageError', code: 'SlowDown', status: 503, store: 's3' });
@@ -232,7 +235,7 @@ describe('a failing put', () => {
     expect(store.objects.size).toBe(0);
   });
 
-  it('is retried like a failing HEAD', async () => {
+  it('is retried, as a failing HEAD is', async () => {
     store.faults.push({ method: 'HEAD', status: 503 }, { method: 'HEAD', resetAfter: 0 });
     expect(await copy()).toMatchObject({ existed: false });
   });
@@ -257,7 +260,7 @@ describe("the store's rejections", () => {
     expect(store.sent('PUT')).toHaveLength(code === 'NoSuchBucket' ? 1 : 0);
   });
 
-  it('a wrong secret is reported even if the store closes the connection during a put', async () => {
+  it('a wrong secret is reported even if the store closes the connection during the put', async () => {
     store.isAbrupt = true;
     expect(await failure(copy(wrongSecret))).toMatchObject({ code: 'SignatureDoesNotMatch', status: 403 });
   });
@@ -277,7 +280,7 @@ describe("the store's rejections", () => {
     expect(service.downloads).toEqual([]);
   });
 
-  it('an unreachable store is reported as such', async () => {
+  it('an unreachable store is reported as unreachable', async () => {
     await store.close();
     const error = await failure(copy({}, { retries: 1 }));
     expect(error).toMatchObject({ code: 'unreachable' });
@@ -297,17 +300,17 @@ it('calls a credentials function for each request, and reports expired credentia
 
 describe('a store that redirects', () => {
   const other = openPerTest(new S3Double());
-  const toOther = () => ({ redirect: { status: 307, location: `${other.endpoint}/media/${KEY}` } });
+  const toOtherStore = () => ({ redirect: { status: 307, location: `${other.endpoint}/media/${KEY}` } });
 
   it('is followed once for a HEAD, and then receives the put directly', async () => {
-    store.faults.push({ method: 'HEAD', ...toOther() });
+    store.faults.push({ method: 'HEAD', ...toOtherStore() });
     expect(await copy({}, { retries: 0 })).toMatchObject({ existed: false });
     expect(other.objects.get(KEY)?.bytes.equals(MOVIE)).toBe(true);
     expect(store.sent('PUT')).toHaveLength(0);
   });
 
   it('receives a put with a new signature', async () => {
-    store.faults.push({ method: 'PUT', ...toOther() }, { method: 'PUT', ...toOther() });
+    store.faults.push({ method: 'PUT', ...toOtherStore() }, { method: 'PUT', ...toOtherStore() });
     expect(await copy({}, { retries: 0 })).toMatchObject({ existed: false, sha256: SHA256 });
     expect(other.objects.get(KEY)?.bytes.equals(MOVIE)).toBe(true);
     expect(store.objects.size).toBe(0);
@@ -326,9 +329,9 @@ describe('a store that redirects', () => {
   );
 
   it('is rejected if it redirects twice', async () => {
-    store.faults.push({ method: 'HEAD', ...toOther() });
-    const back = { redirect: { status: 307, location: `${store.endpoint}/media/${KEY}` } };
-    other.faults.push({ method: 'PUT', ...back }, { method: 'PUT', ...back });
+    store.faults.push({ method: 'HEAD', ...toOtherStore() });
+    const toFirstStore = { redirect: { status: 307, location: `${store.endpoint}/media/${KEY}` } };
+    other.faults.push({ method: 'PUT', ...toFirstStore }, { method: 'PUT', ...toFirstStore });
     expect(await failure(copy())).toMatchObject({ code: 'redirected', status: 307 });
   });
 });
@@ -357,10 +360,10 @@ it.each(['https://media.store.test', 'https://account.supabase.co/storage/v1/med
   },
 );
 
-it("reaches AWS at the bucket's host name, and a bucket with a dot by path", async () => {
-  const requested: string[] = [];
+it("uses the bucket's host name on AWS, and the path for a bucket with a dot", async () => {
+  const urls: string[] = [];
   const fetch = async (url: string) => {
-    requested.push(url);
+    urls.push(url);
     return new Response(null, { status: 404 });
   };
   const { account: credentials } = store;
@@ -368,13 +371,13 @@ it("reaches AWS at the bucket's host name, and a bucket with a dot by path", asy
     const { head } = s3({ region: 'eu-west-1', bucket, key: 'a/b.mp4', credentials, fetch });
     await head?.({ signal: new AbortController().signal });
   }
-  expect(requested).toEqual([
+  expect(urls).toEqual([
     'https://media.s3.eu-west-1.amazonaws.com/a/b.mp4',
     'https://s3.eu-west-1.amazonaws.com/media.example/a/b.mp4',
   ]);
 });
 
-it("serves the copy's ranges through a handler, without a call to the service", async () => {
+it('serves ranges of the copy through a handler, without a request to the service', async () => {
   await copy();
   const before = service.requests.length;
   const handler = createOutputHandler({
@@ -387,7 +390,7 @@ it("serves the copy's ranges through a handler, without a call to the service", 
   expect([response.status, response.headers.get('content-range')]).toEqual([206, `bytes 10-19/${MOVIE.length}`]);
   expect(await response.bytes()).toEqual(MOVIE.slice(10, 20));
   expect(JSON.stringify([...response.headers])).not.toContain('x-amz');
-  const past = await serve('bytes=9999999-');
-  expect([past.status, past.headers.get('content-range')]).toEqual([416, `bytes */${MOVIE.length}`]);
+  const unsatisfiable = await serve('bytes=9999999-');
+  expect([unsatisfiable.status, unsatisfiable.headers.get('content-range')]).toEqual([416, `bytes */${MOVIE.length}`]);
   expect(service.requests.length).toBe(before);
 });

@@ -1,4 +1,4 @@
-// Verifies AWS Signature Version 4 according to its documentation, independently of src.
+// Verifies AWS Signature Version 4. Written from its documentation, without code of src.
 import { createHash, createHmac } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 
@@ -34,8 +34,8 @@ export function verifySignature(
     const message = `The authorization header is malformed; the region '${scopeRegion}' is wrong; expecting '${region}'`;
     return { status: 400, code: 'AuthorizationHeaderMalformed', message, region };
   }
-  const stamp = String(headers['x-amz-date'] ?? '');
-  if (!/^\d{8}T\d{6}Z$/.test(stamp) || !stamp.startsWith(day ?? '?'))
+  const timestamp = String(headers['x-amz-date'] ?? '');
+  if (!/^\d{8}T\d{6}Z$/.test(timestamp) || !timestamp.startsWith(day ?? '?'))
     return { status: 403, code: 'AccessDenied', message: 'Invalid date' };
   const token = headers['x-amz-security-token'];
   if (account.sessionToken !== token) {
@@ -44,23 +44,23 @@ export function verifySignature(
       : { status: 400, code: 'ExpiredToken' };
   }
   const names = signedHeaders.split(';');
-  // S3 requires signatures for these headers.
+  // S3 requires these headers to be signed.
   const mustBeSigned = Object.keys(headers).filter((name) => name === 'host' || name.startsWith('x-amz-'));
   if (mustBeSigned.some((name) => !names.includes(name)))
     return { status: 403, code: 'AccessDenied', message: 'There were headers present which were not signed' };
-  const expected = signatureOf(request, { names, account, region, stamp, day: day ?? '' });
+  const expected = signatureOf(request, { names, account, region, timestamp, day: day ?? '' });
   return expected === signature ? undefined : { status: 403, code: 'SignatureDoesNotMatch' };
 }
 
-interface Signing {
+interface SignatureParts {
   readonly names: readonly string[];
   readonly account: Account;
   readonly region: string;
-  readonly stamp: string;
+  readonly timestamp: string;
   readonly day: string;
 }
 
-function signatureOf(request: IncomingMessage, { names, account, region, stamp, day }: Signing): string {
+function signatureOf(request: IncomingMessage, { names, account, region, timestamp, day }: SignatureParts): string {
   const [path = '', query = ''] = (request.url ?? '').split('?');
   const canonicalHeaders = names.map((name) => {
     const value = request.headers[name];
@@ -85,10 +85,10 @@ function signatureOf(request: IncomingMessage, { names, account, region, stamp, 
   ].join('\n');
   const scope = [day, region, 's3', 'aws4_request'];
   const key = scope.reduce<string | Buffer>(hmac, `AWS4${account.secretAccessKey}`);
-  return hmac(key, `AWS4-HMAC-SHA256\n${stamp}\n${scope.join('/')}\n${sha256(canonical)}`).toString('hex');
+  return hmac(key, `AWS4-HMAC-SHA256\n${timestamp}\n${scope.join('/')}\n${sha256(canonical)}`).toString('hex');
 }
 
 /** Percent-encodes everything except letters, digits, and -._~ (RFC 3986). */
 function encode(text: string): string {
-  return encodeURIComponent(text).replace(/[!'()*]/g, (one) => `%${one.charCodeAt(0).toString(16).toUpperCase()}`);
+  return encodeURIComponent(text).replace(/[!'()*]/g, (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`);
 }
