@@ -65,7 +65,7 @@ export const MODELS = {
 type Catalog = typeof MODELS;
 /** A documented model alias. */
 export type ModelAlias = keyof Catalog;
-/** Aliases whose row is assignable to `Row`. */
+/** Aliases whose capabilities are assignable to `Row`. */
 type AliasWith<Row> = { [Alias in ModelAlias]: Catalog[Alias] extends Row ? Alias : never }[ModelAlias];
 /** A documented image alias. */
 export type ImageModel = AliasWith<{ kind: 'image' }>;
@@ -129,7 +129,7 @@ export function ratiosOf({ aspectRatios, exampleRatios = [] }: ModelCapabilities
   return aspectRatios ?? exampleRatios;
 }
 
-/** Returns the same alias for all aliases of a model. */
+/** Returns an alias that is the same for all aliases of a model. */
 export function canonicalAlias(alias: string): string {
   const { sameAs = alias } = modelCapabilities(alias) ?? {};
   return sameAs < alias ? sameAs : alias;

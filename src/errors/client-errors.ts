@@ -12,7 +12,7 @@ export class PreflightError extends GenError {
   declare readonly code: RequestErrorCode;
   /** Name of the invalid parameter. */
   declare readonly param: string;
-  /** HTTP status to return to whoever sent the params. */
+  /** HTTP status for your app's response to invalid params. */
   declare readonly status: 400;
 
   constructor(message: string, details: Details<PreflightError, 'code' | 'param'>) {
@@ -67,7 +67,7 @@ export class ResponseError extends CallError {
 
   /** Path of the missing or mistyped value in the body, for example `data.job.id`. */
   declare readonly path: string | undefined;
-  /** Job that remained completed without a file. */
+  /** The completed job, if it still has no file. */
   declare readonly job?: Job | undefined;
 }
 

@@ -37,8 +37,8 @@ export type DownloadErrorCode =
   | 'cannot_write'
   | (string & {});
 
-/** Recovery for problems with this machine, and for those that a retry can't resolve. */
-const SYSTEM_RECOVERY: Readonly<Record<string, Recovery>> = {
+/** Recovery by code, for problems that a retry can't resolve. */
+const DOWNLOAD_RECOVERY: Readonly<Record<string, Recovery>> = {
   output_expired: 'none',
   job_without_output: 'none',
   job_not_finished: 'wait_again',
@@ -62,7 +62,7 @@ export class DownloadError extends GenError {
   declare readonly expiredAt: string | undefined;
 
   constructor(message: string, details: Details<DownloadError, 'jobId' | 'code', 'idempotencyKey' | 'expiredAt'>) {
-    super(message, { ...details, recovery: SYSTEM_RECOVERY[details.code] ?? 'retry' });
+    super(message, { ...details, recovery: DOWNLOAD_RECOVERY[details.code] ?? 'retry' });
   }
 }
 

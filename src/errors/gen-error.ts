@@ -92,10 +92,10 @@ const mark = (error: Error, symbol: symbol): void => {
   Object.defineProperty(error, symbol, { value: true, configurable: true });
 };
 
-/** Marks a call's error if an earlier attempt may have reached the service. */
+/** Marks an error of a call of which an attempt may have reached the service. */
 export const markArrived = (error: Error): void => mark(error, MAY_HAVE_ARRIVED);
 
-/** Returns true if an earlier attempt may have reached the service, so the error doesn't prove the call's outcome. */
+/** Returns true if an earlier attempt may have reached the service, so that the call's outcome is unknown. */
 export const mayHaveArrived = (error: Error): boolean => MAY_HAVE_ARRIVED in error;
 
 /** Marks an error whose response was a page, for example from a proxy. */
@@ -109,8 +109,8 @@ export const markPassing = (error: Error): void => mark(error, MAY_PASS);
 export const isPassing = (error: Error): boolean => MAY_PASS in error;
 
 /**
- * Starts an error's stack at the caller of `inner`, so that the user's own line is among V8's ten frames. After an `await`,
- * V8 follows the callers' `await`s. The stack stays unchanged if nothing awaits the promise.
+ * Starts an error's stack at the caller of `inner`, so that the user's line is among V8's ten frames. After an `await`,
+ * V8 follows the callers' `await`s. If nothing awaits the promise, the stack doesn't change.
  */
 export function seenFromCallerOf<T>(error: T, inner: (...args: never[]) => unknown): T {
   return seenFrom(error, callSite(inner));
@@ -129,7 +129,7 @@ export interface CallSite {
   readonly stack?: string;
 }
 
-/** Captures the caller of `inner`, for a promise that V8 can't follow because it already has handlers. */
+/** Captures the caller of `inner`, for a promise that V8 can't follow because it has handlers already. */
 export function callSite(inner: (...args: never[]) => unknown): CallSite {
   const site: CallSite = {};
   Error.captureStackTrace?.(site, inner);

@@ -20,8 +20,8 @@ export interface HttpAnswer {
   /** Error message, without secrets or internal URLs. */
   readonly message: string;
   /**
-   * Cause of the error: the `caller` who sent the request, your `app` (a key, an option, the balance), or the `service`. Log
-   * errors that aren't the caller's, because the user's message omits details.
+   * Cause of the error: the `caller` who sent the request, your `app` (a key, an option, the balance), or the `service`.
+   * Log errors that the caller didn't cause, because the user's message omits details.
    */
   readonly fault: 'caller' | 'app' | 'service';
 }
@@ -55,8 +55,8 @@ const ALWAYS_PLAIN: readonly number[] = [402, 429, 500, 502, 504];
  * - 504 for timeouts;
  * - 500 for an invalid option or configuration, and for errors of other packages.
  *
- * Frameworks such as Express would respond with `error.status`, the status of the service's response, such as 401 if your own
- * key is invalid. Respond with this status instead, and log errors whose `fault` isn't `caller`.
+ * Frameworks such as Express would respond with `error.status`, the status of the service's response, for example 401 if
+ * your own key is invalid. Respond with this status instead, and log errors whose `fault` isn't `caller`.
  *
  * @example
  * app.use((error, request, response, next) => {
@@ -106,9 +106,9 @@ function downloadOutcome({ code }: DownloadError): HttpOutcome {
 }
 
 function rejectionOutcome({ status, code }: APIError): HttpOutcome {
-  const same = UNCHANGED.find((one) => one === status);
-  if (same === 402) return [same, code, 'app'];
-  if (same !== undefined) return [same, code, same === 429 ? 'service' : 'caller'];
+  const unchanged = UNCHANGED.find((it) => it === status);
+  if (unchanged === 402) return [unchanged, code, 'app'];
+  if (unchanged !== undefined) return [unchanged, code, unchanged === 429 ? 'service' : 'caller'];
   // 401 and 403 are about the app's key, not its user.
   return status >= 500 ? [502, code, 'service'] : [502, 'service_error', 'app'];
 }

@@ -1,8 +1,8 @@
 import { type Details, GenError } from './gen-error.js';
 
 /**
- * Reason that a webhook was rejected. `secret_missing`, `options_invalid`, `body_unavailable`, and `body_parsed` are the receiver's
- * own mistakes: respond 500, so that the service may send the event again. For the others, respond 400.
+ * Reason for rejecting a webhook. `secret_missing`, `options_invalid`, `body_unavailable`, and `body_parsed` are the
+ * receiver's own mistakes: respond 500, so that the service may send the event again. For the others, respond 400.
  */
 export type WebhookErrorReason =
   /** The signing secret is missing or blank. */

@@ -7,7 +7,7 @@ export interface Backoff {
 
 export const FILE_BACKOFF: Backoff = { firstMs: 250, maxMs: 8_000 };
 
-/** Any more doublings exceed every maximum. */
+/** More doublings would exceed any maximum. */
 const MAX_DOUBLINGS = 30;
 
 /**

@@ -1,6 +1,6 @@
 // Determines if a failure proves that the request was never sent.
 
-/** Maximum depth of nested causes. An error may be its own cause. */
+/** Maximum depth of nested causes, because a chain of causes may be circular. */
 export const MAX_CAUSES = 6;
 
 /** Errors of name resolution. Bun reports the last two if it never connected. */
@@ -11,8 +11,8 @@ const NO_TLS_SESSION =
   /^(DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_[A-Z_]+|(CERT|CRL)_[A-Z_]+|ERROR_IN_(CERT|CRL)_[A-Z_]+|HOSTNAME_MISMATCH|INVALID_(CA|PURPOSE)|PATH_LENGTH_EXCEEDED|ERR_TLS_CERT_[A-Z_]+|ERR_TLS_HANDSHAKE_TIMEOUT|ERR_SSL_(WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG|UNSUPPORTED_PROTOCOL|(TLSV1|SSLV3|SSL\/TLS)_ALERT_HANDSHAKE_FAILURE|TLSV1_ALERT_PROTOCOL_VERSION|TLSV1_UNRECOGNIZED_NAME|NO_PROTOCOLS_AVAILABLE))$/;
 
 /**
- * Failures that only the message identifies. libuv starts it with the system call, and some libraries repeat it without
- * the field. Others are Node's aborted handshake, undici's rejected proxy tunnel, and the failed connections of Bun and
+ * Failures that only their message identifies: a system call at its start (libuv, and libraries that copy the message
+ * without the field), Node's aborted handshake, undici's rejected proxy tunnel, and the failed connections of Bun and
  * Deno.
  */
 const NEVER_SENT_MESSAGE =
@@ -28,7 +28,7 @@ const BEFORE_A_CONNECTION: readonly unknown[] = ['connect', 'getaddrinfo'];
  */
 export function provesUnsent(failure: unknown, depth = 0): boolean {
   if (!(failure instanceof Error) || depth > MAX_CAUSES) return false;
-  // Its own code belongs to one member only: one address that Node tried, or one attempt.
+  // The code of an AggregateError is that of one member only: one of several addresses or attempts.
   if (failure instanceof AggregateError) {
     return failure.errors.length > 0 && failure.errors.every((it) => provesUnsent(it, depth + 1));
   }

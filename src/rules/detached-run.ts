@@ -16,13 +16,13 @@ import {
 import type { CreateStep, JobRunState, ReadStep, RunEvent, StoreStep } from './run-state.js';
 
 /** Recoveries of an unsent create that may succeed later. */
-const PASSING: readonly string[] = ['retry', 'retry_later', 'wait_and_retry'];
+const TEMPORARY: readonly string[] = ['retry', 'retry_later', 'wait_and_retry'];
 /** Maximum retries of storing a file. */
 const STORE_RETRIES = 10;
 
 /**
- * Returns the state of a detached run after an event. Retries calls without a usable response, where {@link nextStep} ends
- * the run. A webhook is only a hint, so the job is polled. Pure, with JSON in and out.
+ * Returns the state of a detached run after an event. Retries calls without a usable response, after which
+ * {@link nextStep} would end the run. A webhook is only a hint, so the job is polled. Pure, with JSON in and out.
  */
 export function nextDetachedStep(before: JobRunState, event: RunEvent): JobRunState {
   const run = countTime(before, event);
@@ -51,12 +51,12 @@ function afterPoll(before: JobRunState, event: JobRunEvent): JobRunState {
 }
 
 /**
- * Returns true if the same create may succeed later. An unsent create is retried if its cause can pass: no connection, a budget
- * that other creates reserve, or another owner.
+ * Returns true if the same create may succeed later. An unsent create may, if its cause is temporary: no connection, a
+ * budget that other creates reserve, or another owner.
  */
 function isRetried({ kind, error }: CallFailure): boolean {
-  const mayPass = error.name === 'ConnectionError' || PASSING.includes(error.recovery ?? '');
-  return kind === 'lost' || kind === 'throttled' || (kind === 'unsent' && mayPass);
+  const isTemporary = error.name === 'ConnectionError' || TEMPORARY.includes(error.recovery ?? '');
+  return kind === 'lost' || kind === 'throttled' || (kind === 'unsent' && isTemporary);
 }
 
 /** Sends the create again under the same key, because the response to an earlier one may be lost. */
@@ -75,7 +75,7 @@ function afterPollFailed(run: JobRunState, step: ReadStep, failure: CallFailure)
     return { ...run, step: { type: 'fail', reason, error, resumeStep: step } };
   }
   if (reason === 'throttled') return waitForPoll(run, step.jobId, Math.max(pollMs(run), slotMs(failure)));
-  // The job is paid, so the service can't delay its polls any longer.
+  // The job is paid for, so a long Retry-After doesn't delay its poll further.
   const failed = { ...run, pages, failedCalls: run.failedCalls + 1 };
   return waitForPoll(failed, step.jobId, Math.max(pollMs(failed), Math.min(retryAfterMs ?? 0, MAX_POLL_MS)));
 }
@@ -86,22 +86,22 @@ function afterStoreFailed(run: JobRunState, step: StoreStep, { kind: reason, err
     return { ...run, step: { type: 'fail', reason, error, resumeStep } };
   }
   const failed = { ...run, failedCalls: run.failedCalls + 1 };
-  // The job is paid, so the timeout no longer applies.
+  // The job is paid for, so the timeout no longer applies.
   const ms = retryMs(failed);
   return { ...failed, step: { type: 'wait', jobId: null, ms, leftMs: null, next: step, onTimeout: null } };
 }
 
 /** Milliseconds until the next poll. After a webhook, a failed poll is retried sooner. */
 function pollMs(run: JobRunState): number {
-  const isMissed = run.isAnnounced && run.failedCalls > 0;
-  return isMissed ? Math.min(retryMs(run), pollIntervalMs(run)) : pollIntervalMs(run);
+  const isUnconfirmed = run.isAnnounced && run.failedCalls > 0;
+  return isUnconfirmed ? Math.min(retryMs(run), pollIntervalMs(run)) : pollIntervalMs(run);
 }
 
-/** Milliseconds until a call without a response is retried. Doubles with each. */
+/** Milliseconds until a call without a response is retried. Doubles with each failure. */
 function retryMs(run: JobRunState): number {
-  const { retryMs: longest } = run.rules;
-  if (longest === undefined || longest === null) return pollIntervalMs(run);
-  return Math.min(longest, MIN_WAIT_MS * 2 ** Math.min(run.failedCalls - 1, 20));
+  const { retryMs: maxMs } = run.rules;
+  if (maxMs === undefined || maxMs === null) return pollIntervalMs(run);
+  return Math.min(maxMs, MIN_WAIT_MS * 2 ** Math.min(run.failedCalls - 1, 20));
 }
 
 /** Milliseconds until the rate limit has a free slot. */

@@ -72,7 +72,7 @@ const UNCLEAR: readonly number[] = [408, 409, 425, 499];
 const BEFORE_THE_KEY: readonly number[] = [401, 403, 429];
 /** Statuses that are retried. A proxy sends 520 to 524 if its origin is unavailable or slow. */
 const RETRIED: readonly number[] = [408, 500, 502, 503, 504, 520, 521, 522, 523, 524];
-/** The only statuses that end a wait, because another poll would return the same. */
+/** The only statuses that end a wait, because another poll would return the same status. */
 const ENDS_A_WAIT: readonly number[] = [400, 401, 403, 404];
 
 const BY_STATUS: Readonly<Record<number, readonly [typeof APIError, Recovery]>> = {
@@ -96,7 +96,7 @@ const REDIRECTS: readonly number[] = [301, 302, 303, 307, 308];
  */
 export const MAX_PAGES = 5;
 
-/** How long a completed job may be without its file. */
+/** How long a completed job may have no file. */
 export const MAX_WITHOUT_FILE_MS = 2 * 60_000;
 
 /** Creates the error for a completed job that still has no file. */
@@ -146,7 +146,7 @@ function isBeforeTheKey(error: unknown): boolean {
 
 /**
  * Returns the outcome of a sent create for its key. `refused`: no job exists under the key. `unsent`: this call created
- * none, but an earlier one may have. `lost`: a job may exist.
+ * no job, but an earlier call may have. `lost`: this call may have created a job.
  */
 export function outcomeUnderKey(error: unknown): 'refused' | 'unsent' | 'lost' {
   switch (failureKindOf(error)) {
@@ -198,7 +198,7 @@ export function endsWait(error: unknown, pagesInRow = 1): boolean {
   return !hasNoResponse(error);
 }
 
-/** Returns true for a page that isn't explained by an outage or a rate limit, and so may mean a wrong address. */
+/** Returns true for a page that may mean a wrong address, because no outage or rate limit explains it. */
 export function isStrayPage(error: unknown): boolean {
   if (!GenError.isInstance(error) || !isPage(error)) return false;
   return !APIError.isInstance(error) || !(isRateLimited(error) || isTransientStatus(documentedStatus(error)));
@@ -279,12 +279,12 @@ export function errorFromJson({ name, message, cause, ...fields }: GenErrorJson)
 }
 
 function failureDetails(error: GenError): Omit<CallFailure, 'kind'> {
-  const asked = APIError.isInstance(error) ? error.retryAfterMs : undefined;
-  return { retryAfterMs: asked !== undefined && asked > 0 ? asked : null, error: errorJson(error) };
+  const requestedMs = APIError.isInstance(error) ? error.retryAfterMs : undefined;
+  return { retryAfterMs: requestedMs !== undefined && requestedMs > 0 ? requestedMs : null, error: errorJson(error) };
 }
 
 function hasNoResponse(error: unknown): boolean {
-  return [ConnectionError, TimeoutError, ResponseError].some((kind) => kind.isInstance(error));
+  return [ConnectionError, TimeoutError, ResponseError].some((errorClass) => errorClass.isInstance(error));
 }
 
 function textFields<K extends string>(fields: Record<K, unknown>): Partial<Record<K, string>> {

@@ -27,7 +27,7 @@ export function publishingMs(job: Partial<Job>, now: number): number {
   return isOver || !(leftMs > 0) ? 0 : Math.min(leftMs, PUBLISHING_MS);
 }
 
-/** Returns true if a completed job's file may appear later. The job is paid, so it must not be created again. */
+/** Returns true if a completed job's file may appear later. The job is paid for, so it must not be created again. */
 export function mayAppearLater(error: unknown): boolean {
   return APIError.isInstance(error) && UNPUBLISHED.includes(error.status);
 }

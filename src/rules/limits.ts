@@ -33,7 +33,7 @@ export const DOCUMENTED_LIMITS: Readonly<Record<DocumentedLimit, Rate>> = {
 
 const WITHOUT_NUMBER: Rate = { limit: Number.POSITIVE_INFINITY, windowMs: 0 };
 
-/** All rate limits of an account. If no number is documented, only a 429 shows that a limit is reached. */
+/** All rate limits of an account. If a limit's number isn't documented, only a 429 shows that it is reached. */
 export const RATES: Readonly<Record<RateLimitName, Rate>> = {
   ...DOCUMENTED_LIMITS,
   'images.create': WITHOUT_NUMBER,
@@ -47,7 +47,7 @@ export const RATE_LIMIT_NAMES = Object.keys(RATES) as readonly RateLimitName[];
 /** Share of the limit that waits use for polls. The rest is left for the caller's own requests. */
 export const POLL_SHARE = 7 / 8;
 
-/** Bytes per megabyte. The spec doesn't define MB. The larger value never rejects a file that the service accepts. */
+/** Bytes per megabyte. The spec doesn't define MB, so use the larger value, which never rejects an accepted file. */
 export const MB = 1024 * 1024;
 
 /** Maximum upload size of each kind, in bytes. */

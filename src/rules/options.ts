@@ -1,5 +1,5 @@
-// Validates options. Unknown names are errors, and all messages have the same form.
-// Uses only zod's core, because schemas of zod or zod/mini include all parsers, which would add 1 kB to each client.
+// Validates options. Unknown names are errors, and all messages have the same form. Uses only zod's core, because the
+// schemas of zod and zod/mini include all parsers, which would add 1 kB to each client.
 import * as z from 'zod/v4/core';
 import { GenError } from '../errors/gen-error.js';
 import type { Budget } from '../schemas/budget.js';
@@ -54,7 +54,7 @@ export function checkOptions(owner: string, schema: OptionsSchema, given: unknow
   throw unknownOption(owner, named(issue.keys[0] ?? ''), known);
 }
 
-/** Validates through Standard Schema, whose issues are zod's own. Unlike `safeParse`, it needs none of zod's error classes. */
+/** Validates through Standard Schema, which returns zod's issues but, unlike `safeParse`, needs no error class. */
 function issuesIn(schema: OptionsSchema, options: object): readonly z.$ZodIssue[] {
   const result = schema['~standard'].validate(options);
   if ('then' in result) {
@@ -65,16 +65,14 @@ function issuesIn(schema: OptionsSchema, options: object): readonly z.$ZodIssue[
   return 'issues' in result ? (result.issues as readonly z.$ZodIssue[]) : [];
 }
 
-/**
- * Describes the value. Doesn't show a string in place of an object, a function, or a secret, because it may be a key.
- */
+/** Describes the value. Hides a string that was passed as an object, a function, or a secret, because it may be a key. */
 function describeValue(issue: z.$ZodIssue, value: unknown): string {
   const { hides } = (issue.code === 'custom' && issue.params) || {};
   if (hides === 'everything') return '';
   return `, not ${hides === 'texts' || issue.code !== 'custom' ? formatKind(value) : formatValue(value)}`;
 }
 
-/** Returns what to pass instead, if the check provides it. */
+/** Returns the check's sentence about what to pass instead, if it has one. */
 function fixOf(issue: z.$ZodIssue, value: unknown): string {
   const { fix } = (issue.code === 'custom' && issue.params) || {};
   const text: unknown = typeof fix === 'function' ? fix(value) : undefined;
@@ -90,8 +88,8 @@ function pathOf(path: readonly PropertyKey[]): string {
 function innermostIssue(issue: z.$ZodIssue): z.$ZodIssue {
   if (issue.code !== 'invalid_union') return issue;
   const inside = issue.errors.flat().map((inner) => innermostIssue(inner));
-  const meant = inside.find(({ code }) => code === 'unrecognized_keys') ?? inside.find(({ path }) => path.length > 0);
-  return meant === undefined ? issue : { ...meant, path: [...issue.path, ...meant.path] };
+  const best = inside.find(({ code }) => code === 'unrecognized_keys') ?? inside.find(({ path }) => path.length > 0);
+  return best === undefined ? issue : { ...best, path: [...issue.path, ...best.path] };
 }
 
 function shapeAt(schema: z.$ZodType, path: readonly PropertyKey[]): z.$ZodShape {
@@ -118,10 +116,10 @@ function valueAt(given: unknown, path: readonly PropertyKey[]): unknown {
   return value;
 }
 
-/** Parts of the message about an invalid value. */
+/** How the message about an invalid value describes it. */
 interface Hints {
   readonly hides?: 'texts' | 'everything';
-  /** Returns what to pass instead, if it is known. */
+  /** Returns a sentence that says what to pass instead, or false for none. */
   readonly fix?: (value: unknown) => string | false;
 }
 
@@ -201,7 +199,7 @@ export const headers = optional(
 
 export const oneOf = (...allowed: readonly string[]) =>
   must(`one of ${allowed.map((value) => JSON.stringify(value)).join(', ')}`, (value) =>
-    allowed.some((one) => one === value),
+    allowed.some((it) => it === value),
   );
 
 export const requiredMethods = (...names: readonly string[]) =>
@@ -225,7 +223,7 @@ export const store = optional(
   }),
 );
 
-/** A number instead of a budget was meant as its tokens. */
+/** If a number is passed as a budget, the message suggests a budget with so many tokens. */
 export const budget = optional(
   required('the result of createBudget({ maxTokens })', isBudget, {
     hides: 'texts',

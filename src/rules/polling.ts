@@ -27,7 +27,7 @@ const VIDEO: PollTiming = { firstMs: VIDEO_POLL_MS.min, intervalMs: VIDEO_POLL_M
 const FAST_VIDEO: PollTiming = { ...VIDEO, typicalMs: 90_000 };
 const IMAGE: PollTiming = { firstMs: 2_000, intervalMs: 2_500, typicalMs: 10_000 };
 
-/** Returns the poll times for a job's kind, or those for videos if the kind is unknown. */
+/** Returns the poll times for a job's kind. An unknown kind is polled like a video. */
 export function timingOf(job: Job | undefined): PollTiming {
   if (/image|character/i.test(job?.mediaType ?? job?.modelId ?? '')) return IMAGE;
   return modelCapabilities(job?.modelId ?? '')?.isFast ? FAST_VIDEO : VIDEO;
@@ -37,11 +37,11 @@ export interface JobStats {
   readonly timing: PollTiming;
   /** Shortest duration of its completed jobs in milliseconds, but at least `timing.firstMs`. */
   readonly shortestMs?: number;
-  /** Greatest age in milliseconds of a running job, until one has completed. */
+  /** Greatest age in milliseconds of a running job, until the first job has completed. */
   readonly runningMs: number;
 }
 
-/** Jobs with the same key are of the same {@link JobStats}. */
+/** Jobs with the same key share their {@link JobStats}. */
 export function statsKey(job: Job | undefined): string {
   return `${job?.mediaType ?? ''}/${job?.modelId ?? ''}`;
 }
@@ -50,10 +50,7 @@ export function newStats(job: Job | undefined): JobStats {
   return { timing: timingOf(job), runningMs: 0 };
 }
 
-/**
- * Returns the model updated with a poll of a running or completed job. `ageMs` is its age, or its duration if it has
- * completed.
- */
+/** Adds a poll of a job to the statistics. `ageMs` is the job's age, or its duration if it has completed. */
 export function withPoll(stats: JobStats, ageMs: number, hasCompleted: boolean): JobStats {
   const { timing, shortestMs, runningMs } = stats;
   if (hasCompleted) {
@@ -64,13 +61,14 @@ export function withPoll(stats: JobStats, ageMs: number, hasCompleted: boolean):
   return shortestMs !== undefined || ageMs <= runningMs ? stats : { ...stats, runningMs: ageMs };
 }
 
-/** A job younger than this share of the shortest known duration is probably still running. */
+// A young job is probably still running, so its rank is lower. A job is young if its age is below:
+/** this share of the shortest known duration. */
 const YOUNG_SHARE = 3 / 4;
-/** Until one has completed, so is a job younger than the oldest running one times this factor. */
+/** this multiple of the age of the oldest running job, until the first job has completed. */
 const YOUNG_GROWTH = 1.5;
-/** Without any data, so is a job younger than this share of the typical duration. */
+/** this share of the typical duration, while no other data exist. */
 const YOUNG_PRIOR = 1 / 3;
-/** Factor for a young job's wait. It must still be polled occasionally. */
+/** Weight of a young job. Not zero, because it must still be polled occasionally. */
 const YOUNG_WEIGHT = 1 / 3;
 
 /** Times that determine a job's rank. */
@@ -127,7 +125,7 @@ export function queuedPollMs(call: JobCall, jobs: number, rate: Partial<Rate> | 
 export type Durations = readonly number[];
 
 const MAX_DURATIONS = 20;
-/** Share trimmed at each end before the mean is calculated, so that stalled jobs don't count. */
+/** Share of durations that is trimmed at each end before the mean is calculated, so that stalled jobs don't count. */
 const TRIMMED = 0.2;
 
 /** Returns the duration class: jobs with the same model, duration, and resolution take about as long. */
@@ -153,11 +151,11 @@ export function expectedMs(durations: Durations): number | undefined {
 
 /** Progress of a job, estimated from the durations of earlier ones. */
 export interface JobProgress {
-  /** Estimated milliseconds until the job ends; 0 at the end. Undefined until a job of its kind has completed. */
+  /** Estimated milliseconds until the job ends, or 0 once it has ended. Undefined until a job of its kind has completed. */
   readonly etaMs: number | undefined;
   /**
-   * Estimated share of the job that is done: 0 to 0.99 while it runs, 1 at the end. Never decreases. Undefined if no
-   * estimate exists.
+   * Estimated progress: 0 to 0.99 while the job runs, 1 once it has ended. Never decreases. Undefined if no estimate
+   * exists.
    */
   readonly progress: number | undefined;
 }
@@ -171,7 +169,7 @@ const MAX_PROGRESS = 0.99;
 export function progressOf(durationMs: number | undefined, ageMs: number, before = 0): JobProgress {
   if (durationMs === undefined) return { etaMs: undefined, progress: before > 0 ? before : undefined };
   const progress = Math.max(before, Math.min(MAX_PROGRESS, durationMs > 0 ? ageMs / durationMs : MAX_PROGRESS));
-  // A job that takes longer than expected always has 1% left.
+  // A job that takes longer than expected is always 99% complete.
   const etaMs = Math.round(Math.max(durationMs - ageMs, ageMs * (1 - MAX_PROGRESS)));
   return { etaMs, progress };
 }

@@ -16,7 +16,7 @@ import {
 } from './fields.js';
 import { fallbackModels, type Recover } from './run-state.js';
 
-/** Returns true if the call can have created the job. Otherwise, its key was used by another call. */
+/** Returns true if the call can have created the job. Otherwise, another call used its key. */
 export function canHaveCreated(call: FieldsCall, { mediaType, modelId }: Pick<Job, 'mediaType' | 'modelId'>): boolean {
   const kind = call === 'images' || call === 'characters' ? 'image' : 'video';
   const model = modelId === undefined ? undefined : modelCapabilities(modelId);
@@ -76,7 +76,7 @@ function paramsOf(call: FieldsCall, body: unknown, { extra }: CheckOptions = {})
 /** Throws if the params are not a plain object, because JSON would drop their content. */
 export function requireParams(body: unknown): void {
   const prototype: unknown = isFields(body) ? Object.getPrototypeOf(body) : undefined;
-  // An instance of the program's own class has fields. FormData, Map, and similar objects have none.
+  // An instance of an app's class has fields. FormData, Map, and similar objects have none.
   if (isFields(body) && (prototype === null || Object.keys(body).length > 0 || prototype === Object.prototype)) return;
   const example = formatValue(typeof body === 'string' ? body : 'a fox at dawn');
   throwInvalidParam(
@@ -178,7 +178,7 @@ function contentOf(params: Fields): Fields[] {
   return [params.content].flat().filter(isFields);
 }
 
-/** Returns advice for a model that the service rejected: the alias that was probably meant, or ''. */
+/** Returns advice for a model that the service rejected: the alias that it probably misspells, or ''. */
 export function modelAdvice(model: unknown): string {
   return typeof model === 'string' ? didYouMean(model, Object.keys(MODELS), { otherwise: '' }) : '';
 }

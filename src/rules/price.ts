@@ -7,7 +7,7 @@ import { USD_PER_TOKEN } from './limits.js';
 /** Price information of a create, from its body. */
 export interface Price {
   readonly job: PricedCall;
-  /** Creates of one class cost the same if the price is fixed. */
+  /** Creates of the same class cost the same if the price is fixed. */
   readonly priceClass: string;
   /** If true, the class determines the price. The price of some edits depends on their source or references. */
   readonly isFixed: boolean;
@@ -16,7 +16,7 @@ export interface Price {
 export function priceOf(call: JobCall, body: unknown): Price {
   const job = pricedCallOf(call, body);
   const isFixed = job.call !== 'videoEdits' || (job.duration !== undefined && !hasReferences(body));
-  // A separate class, so that no other create determines its price.
+  // A variable price has a separate class, so that it isn't mistaken for a fixed price.
   return { job, priceClass: `${priceClassOf(job)}${isFixed ? '' : '?'}`, isFixed };
 }
 
@@ -46,10 +46,7 @@ export function usdOf(tokens: number): number {
   return tokens / (1 / USD_PER_TOKEN);
 }
 
-/**
- * Returns the price class: creates of one class cost the same. Aliases of a model share a class. Omitting the model is
- * the same as specifying the default.
- */
+/** Returns the price class. Aliases of a model share a class, and an omitted model has the class of the default model. */
 export function priceClassOf({ call, model, duration, resolution, audio }: PricedCall): string {
   const alias = canonicalAlias(model ?? (call === 'videos' ? DEFAULT_VIDEO_MODEL : ''));
   return JSON.stringify([call, alias, duration ?? null, resolution ?? null, audio ?? null]);

@@ -1,4 +1,4 @@
-// Determines if the service rejected a request. Only JSON comes from the service. Anything else comes from a proxy.
+// Determines if the service rejected a request. The service returns only JSON. Anything else comes from a proxy.
 import { isFields, isText, parseJson } from '../schemas/envelope.js';
 
 /** Returns true if the response is a page, for example from a proxy. Its status says nothing about the request. */
@@ -9,15 +9,13 @@ export function isPageBody(text: string, contentType: string | null): boolean {
   return !/json/i.test(contentType ?? '');
 }
 
-/**
- * Returns true if the body is HTML or XML. For a PUT, whose response the service doesn't document, only this is a page.
- */
+/** Returns true if the body is HTML or XML. For a PUT, only these are pages, because its response isn't documented. */
 export function isMarkup(text: string, contentType: string | null = null): boolean {
   if (parseJson(text) !== undefined) return false;
   return /\b(html|xml)\b/i.test(contentType ?? '') || text.trimStart().startsWith('<');
 }
 
-/** Returns true if a body with a success status is a rejection: it says so, or contains an error instead of data. */
+/** Returns true if a body with a success status is a rejection: `success` is false, or it has an error but no data. */
 export function isRejectionBody(body: unknown): boolean {
   if (!isFields(body)) return false;
   return body.success === false || (hasError(body) && (body.data ?? null) === null && !isRecord(body));

@@ -7,10 +7,10 @@ const HTTP_DATES = [
 
 /** Parses an HTTP date (always GMT). Returns milliseconds since the epoch, or undefined if it's invalid. */
 export function parseHttpDate(text: string, now: number): number | undefined {
-  const parts = HTTP_DATES.map((form) => form.exec(text)?.groups).find((found) => found !== undefined);
+  const parts = HTTP_DATES.map((form) => form.exec(text)?.groups).find((groups) => groups !== undefined);
   if (!parts) return undefined;
   const { day, month, year = '', time = '' } = parts;
-  // Date.parse knows no leap second, and takes a day after the end of the month for one of the next.
+  // Date.parse rejects leap seconds, and converts February 30 to March 2.
   const at = Date.parse(`${day} ${month} ${fullYear(year, now)} ${time.replace(/60$/, '59')} GMT`);
   return new Date(at).getUTCDate() === Number(day) ? at + (time.endsWith('60') ? 1000 : 0) : undefined;
 }
@@ -36,7 +36,7 @@ export function readRetryAfter(headers: Headers, now: number): number | undefine
   return waits.length === 0 ? undefined : Math.max(...waits);
 }
 
-/** Repeated headers are joined with a comma and a space. The comma after a weekday belongs to its date. */
+/** Splits repeated headers, which are joined with a comma and a space. A date contains a comma after its weekday. */
 function valuesOf(header: string): string[] {
   const values: string[] = [];
   let weekday = '';

@@ -25,7 +25,7 @@ export interface RunRules {
   readonly stores?: boolean;
   /** Milliseconds between two polls of a detached run. Null: grows with the run, from 10 seconds to 5 minutes. */
   readonly pollMs?: number | null;
-  /** Longest pause of a detached run after a call without a response, in milliseconds. Null: the time between two polls. */
+  /** Longest pause of a detached run after a lost response, in milliseconds. Null: the time between two polls. */
   readonly retryMs?: number | null;
 }
 
@@ -35,7 +35,7 @@ export interface CreateStep {
   readonly key: string;
   /** Replaces the call's model. Null for the call's own. */
   readonly model: string | null;
-  /** If true, follows a rejection of the run's own key, and must not wait for a rate limit slot. */
+  /** If true, the service rejected the run's own key, and this key must be sent without waiting for a rate limit. */
   readonly isSecondKey: boolean;
 }
 
@@ -134,7 +134,7 @@ export interface JobRunState {
   readonly recovered: Readonly<Record<string, number>>;
   /** The current model, or null for the call's own. */
   readonly model: string | null;
-  /** Milliseconds since the service's first response, or null before it. */
+  /** Milliseconds since the service's first response, or null until then. */
   readonly elapsedMs: number | null;
   /** Consecutive calls without a usable response. */
   readonly failedCalls: number;
@@ -187,11 +187,11 @@ export function startRun({ key, shortKey, rules }: RunStart): JobRunState {
 export function resumeRun(run: JobRunState): JobRunState {
   const { step, rules, key, shortKey, tries, failed, failedJobs, refusedKeys, refusal } = run;
   if ((step.type !== 'end' && step.type !== 'fail') || step.resumeStep === null) return run;
-  const known = { tries, failedJobs, refusedKeys, refusal, ...(failed && { failed }) };
-  return { ...startRun({ key, shortKey, rules }), ...known, step: step.resumeStep };
+  const history = { tries, failedJobs, refusedKeys, refusal, ...(failed && { failed }) };
+  return { ...startRun({ key, shortKey, rules }), ...history, step: step.resumeStep };
 }
 
-/** If a replacement create was rejected, ends the run with the job that it should have replaced. */
+/** If the create of a replacement was rejected, ends the run with the failed job. */
 export function withoutHiding(run: JobRunState): JobRunState {
   const { step, failed } = run;
   if (step.type !== 'fail' || step.reason !== 'refused' || failed === undefined) return run;
@@ -201,8 +201,8 @@ export function withoutHiding(run: JobRunState): JobRunState {
 export const MAX_KEY_LENGTH = 255;
 
 /**
- * Returns the key of a run's next create. A run that is repeated from its first key must get the same jobs, so the
- * suffixes depend only on the service's responses.
+ * Returns the key of a run's next create. The suffixes depend only on the service's responses, so that a run that is
+ * repeated from its first key gets the same jobs.
  */
 export function nextKey(run: Pick<JobRunState, 'key' | 'shortKey' | 'failedJobs'>, secondKey?: number): string {
   const suffix =
@@ -210,13 +210,13 @@ export function nextKey(run: Pick<JobRunState, 'key' | 'shortKey' | 'failedJobs'
   return derivedKey(run, suffix);
 }
 
-/** Returns the key with a suffix, or its short form with the suffix if that would be too long. */
+/** Returns the key with a suffix. If the result would be too long, appends the suffix to the short key instead. */
 export function derivedKey({ key, shortKey }: Pick<JobRunState, 'key' | 'shortKey'>, suffix: string): string {
   const isTooLong = key.length + suffix.length > MAX_KEY_LENGTH;
   return `${suffix !== '' && isTooLong ? shortKey : key}${suffix}`;
 }
 
-/** Returns the key, and every key that it may be derived from. */
+/** Returns the key and all keys from which it may be derived. */
 export function originsOf(key: string): string[] {
   const [, origin] = /^(.+):[rwf]\d+$/s.exec(key) ?? [];
   return origin === undefined ? [key] : [key, ...originsOf(origin)];

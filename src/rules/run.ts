@@ -28,14 +28,14 @@ const FIRST_POLL_MS = 10_000;
 export const MAX_POLL_MS = 5 * 60_000;
 /** The time between two polls is this share of the elapsed time: 25 polls in half an hour. */
 const POLL_GROWTH = 0.2;
-/** A wait that a webhook ended adds no time. After this many wakes it does, so that every run ends. */
+/** Number of waits that a webhook may end early. Further waits count in full, so that every run ends. */
 const FREE_WAKES = 50;
 
 /**
- * Returns the state of a run after an event: each create, and each wait for a job. `createAndWait` needs no more, and
- * {@link nextDetachedStep} adds what no call waits for. Pure, with JSON in and out.
- * - A create gets a new key only after the service rejected the previous one. After a lost response, the same key is sent
- *   again.
+ * Returns the state of a run after an event of a create or a wait, for `createAndWait`. For a run outside any process,
+ * see {@link nextDetachedStep}. Pure, with JSON in and out.
+ * - A create gets a new key only after the service rejected the previous key. After a lost response, the same key is
+ *   sent again.
  * - A wait that would exceed the timeout doesn't begin.
  */
 export function nextStep(before: JobRunState, event: RunEvent): JobRunState {
@@ -52,9 +52,9 @@ export function nextStep(before: JobRunState, event: RunEvent): JobRunState {
 }
 
 function afterCreate(run: JobRunState, { key }: CreateStep, event: JobRunEvent): JobRunState {
-  const made: JobTry = { jobId: event.job.id, idempotencyKey: key, status: event.job.status };
-  const fresh = { refusedKeys: 0, refusal: null, failedCalls: 0, isAnnounced: false, filelessMs: null };
-  return afterJob({ ...run, ...fresh, tries: [...run.tries, made] }, event);
+  const created: JobTry = { jobId: event.job.id, idempotencyKey: key, status: event.job.status };
+  const reset = { refusedKeys: 0, refusal: null, failedCalls: 0, isAnnounced: false, filelessMs: null };
+  return afterJob({ ...run, ...reset, tries: [...run.tries, created] }, event);
 }
 
 export function afterJob(before: JobRunState, event: JobRunEvent): JobRunState {
@@ -72,14 +72,14 @@ function afterFailure(before: JobRunState, { job, error }: JobRunEvent): JobRunS
   const run: JobRunState = { ...before, failed: { job, error: error ?? null } };
   const end: LastStep = { type: 'end', job, error: error ?? null, resumeStep: createStep({ ...run, model: null }) };
   const seconds = Number(job.errorData?.retry_after);
-  const askedMs = seconds > 0 ? seconds * 1000 : null;
+  const requestedMs = seconds > 0 ? seconds * 1000 : null;
   if (job.status === 'failed' && job.errorCode === 'reference_asset_pending') {
-    return resubmit(run, { waitMs: askedMs ?? DEFAULT_REVIEW_WAIT_MS, onTimeout: end });
+    return resubmit(run, { waitMs: requestedMs ?? DEFAULT_REVIEW_WAIT_MS, onTimeout: end });
   }
   const recovery = job.status === 'failed' ? recover(run, job) : undefined;
   if (recovery === undefined) return { ...run, step: end };
   const isUnavailable = job.errorCode === 'generation_unavailable' && recovery.model === run.model;
-  const ms = askedMs ?? (isUnavailable ? DEFAULT_REVIEW_WAIT_MS : 0);
+  const ms = requestedMs ?? (isUnavailable ? DEFAULT_REVIEW_WAIT_MS : 0);
   return pauseBefore(recovery, { ms, next: createStep(recovery), onTimeout: end });
 }
 
@@ -96,27 +96,27 @@ function recover(run: JobRunState, { errorCode }: Job): JobRunState | undefined 
   return model === undefined ? undefined : { ...run, recovered, model };
 }
 
-/** Handles a create that made no job, or whose outcome is unknown. */
+/** Handles a create that has no job, or whose outcome is unknown. */
 function afterCreateFailed(run: JobRunState, step: CreateStep, failure: CallFailure): JobRunState {
   const { kind: reason, retryAfterMs, error } = failure;
   const onTimeout: LastStep = { type: 'fail', reason, error, resumeStep: step };
   if (reason === 'review') return rejectedForReview(run, step, failure);
   if (reason === 'refused') {
-    // The service didn't check the key, and an earlier response may have been lost, so the key stays the same.
+    // The key stays the same, because the service didn't check it, and an earlier response may have been lost.
     if (failure.keyIsUnused) return { ...run, step: onTimeout };
     return rejected(run, step, failure);
   }
   if (reason === 'throttled' && run.refusal !== null && step.isSecondKey) {
-    // The run must not wait between the two keys, so the next round begins with its own key again.
-    const withNewKey = { ...onTimeout, resumeStep: createStep(run) };
-    return resubmit(run, { waitMs: retryAfterMs ?? DEFAULT_SLOT_WAIT_MS, onTimeout: withNewKey });
+    // A run must not wait between its two keys, so it starts over with its own key.
+    const withOwnKey = { ...onTimeout, resumeStep: createStep(run) };
+    return resubmit(run, { waitMs: retryAfterMs ?? DEFAULT_SLOT_WAIT_MS, onTimeout: withOwnKey });
   }
   return { ...run, step: onTimeout };
 }
 
 /**
- * Ends a run whose create was rejected. After a restart, the run sends its own key first, so that a repeated call finds
- * the job. If the service repeats the rejection, a new key is sent immediately.
+ * Ends a run whose create was rejected. When it is resumed, the run sends its own key first, so that it finds a job that
+ * the key has created meanwhile. If the service repeats the rejection, a new key is sent immediately.
  */
 function rejected(run: JobRunState, step: CreateStep, failure: CallFailure): JobRunState {
   const { kind, error } = failure;
@@ -130,8 +130,8 @@ function rejected(run: JobRunState, step: CreateStep, failure: CallFailure): Job
 
 /**
  * Handles a create whose character is under review. The spec requires a new key, but doesn't say if the rejected key
- * remains usable. The run's own key is sent first, because a run that is repeated from its start could otherwise have
- * both accepted. If the service repeats the rejection, a new key is sent immediately.
+ * remains usable. The run's own key is sent first: otherwise, a run that is repeated from its start could get two keys
+ * accepted. If the service repeats the rejection, a new key is sent immediately.
  */
 function rejectedForReview(run: JobRunState, step: CreateStep, failure: CallFailure): JobRunState {
   const { kind, retryAfterMs, error } = failure;
@@ -169,7 +169,7 @@ function waited(run: JobRunState, { woken }: { readonly woken: boolean }): JobRu
   const { step } = run;
   if (step.type !== 'wait') return run;
   if (step.jobId !== null) return { ...run, isAnnounced: run.isAnnounced || woken, step: step.next };
-  // No webhook announces the end of a review, so the wait continues.
+  // No webhook announces the end of a review, so continue to wait.
   if (woken && run.wakes <= FREE_WAKES) return { ...run, step: { ...step, leftMs: leftMs(run) } };
   return { ...run, step: step.onTimeout !== null && leftMs(run) === 0 ? step.onTimeout : step.next };
 }
@@ -179,8 +179,8 @@ export function waitForPoll(run: JobRunState, jobId: string, ms = pollIntervalMs
   const left = leftMs(run);
   const next: ReadStep = { type: 'read', jobId };
   if (left === 0) return { ...run, step: timeout(run, next) };
-  const within = Math.max(1, Math.ceil(left === null ? ms : Math.min(ms, left)));
-  return { ...run, step: { type: 'wait', jobId, ms: within, leftMs: left, next, onTimeout: null } };
+  const waitMs = Math.max(1, Math.ceil(left === null ? ms : Math.min(ms, left)));
+  return { ...run, step: { type: 'wait', jobId, ms: waitMs, leftMs: left, next, onTimeout: null } };
 }
 
 /** Waits before `next`. If the wait would exceed the timeout, ends with `onTimeout` immediately. */
@@ -219,29 +219,29 @@ function leftMs({ rules, elapsedMs }: JobRunState): number | null {
 export type JobRunEvent = Extract<RunEvent, { readonly type: 'job' }>;
 
 /**
- * Adds the elapsed time. It counts from the service's first response, so time in a rate limit's queue doesn't shorten a
- * wait. A clock that was set back adds nothing, and a complete wait adds at least its duration.
+ * Adds the elapsed time, which counts from the service's first response, so that time in a rate limit's queue doesn't
+ * shorten a wait. A clock that was set back adds nothing, and a complete wait adds at least its duration.
  */
 export function countTime(before: JobRunState, event: RunEvent): JobRunState {
   const run = event.type === 'waited' && event.woken ? { ...before, wakes: before.wakes + 1 } : before;
   const { step, elapsedMs, wakes } = run;
   if (elapsedMs === null) {
-    const isAnswered = event.type === 'job' || (event.type === 'failed' && !isUnsent(event.failure));
+    const hasResponse = event.type === 'job' || (event.type === 'failed' && !isUnsent(event.failure));
     // An upload has already waited for its slot, so its failure starts the timeout.
     const isUpload = event.type === 'failed' && event.failure.error.name === 'UploadError';
-    return isAnswered || isUpload ? { ...run, elapsedMs: 0 } : run;
+    return hasResponse || isUpload ? { ...run, elapsedMs: 0 } : run;
   }
   const measuredMs = Math.max(0, event.passedMs ?? 0);
   const isEarly = event.type === 'waited' && event.woken && wakes <= FREE_WAKES;
-  const leastMs = event.type === 'waited' && step.type === 'wait' && !isEarly ? step.ms : 0;
-  return { ...run, elapsedMs: elapsedMs + Math.max(measuredMs, leastMs) };
+  const minMs = event.type === 'waited' && step.type === 'wait' && !isEarly ? step.ms : 0;
+  return { ...run, elapsedMs: elapsedMs + Math.max(measuredMs, minMs) };
 }
 
 function isUnsent({ kind }: CallFailure): boolean {
   return kind === 'throttled' || kind === 'unsent';
 }
 
-/** Updates the last try with its job. */
+/** Updates the last job of `tries`. */
 function withJob(tries: readonly JobTry[], job: Job): readonly JobTry[] {
   const last = tries.at(-1);
   if (last === undefined) return tries;
@@ -252,17 +252,17 @@ function withJob(tries: readonly JobTry[], job: Job): readonly JobTry[] {
   ];
 }
 
-/** Rules of a create that no call waits for. It ends with its job, even if the job fails. */
+/** Rules of a create without a run: it ends with its job, even if the job fails. */
 const NO_RUN: Pick<RunRules, 'resubmitPending' | 'recover'> = { resubmitPending: false, recover: {} };
 
 /** Returns the state of an entry's run, with a new timeout. `shortKey` replaces a key that is too long for a suffix. */
 export function resumedRun(entry: CreateEntry, shortKey: string, timeoutMs: number | null): JobRunState {
   const { key, sentKey, phase, rules, run } = entry;
   const jobId = entryJobId(entry);
-  const own: RunRules = { ...NO_RUN, ...rules, timeoutMs };
-  const begun = startRun({ key, shortKey, rules: own });
-  const first: JobRunState = { ...begun, step: { type: 'create', key: sentKey, model: null, isSecondKey: false } };
-  let state: JobRunState = run ? { ...run, rules: own, elapsedMs: 0 } : first;
+  const runRules: RunRules = { ...NO_RUN, ...rules, timeoutMs };
+  const initial = startRun({ key, shortKey, rules: runRules });
+  const first: JobRunState = { ...initial, step: { type: 'create', key: sentKey, model: null, isSecondKey: false } };
+  let state: JobRunState = run ? { ...run, rules: runRules, elapsedMs: 0 } : first;
   const isPaused = phase === 'open' || (jobId !== undefined && state.tries.some((it) => it.jobId === jobId));
   if (isPaused && run) return state;
   // The stored pause is over, because the create after it was sent.

@@ -1,4 +1,4 @@
-// Range headers with a single byte range (RFC 9110, 14.1.2). Any other form is ignored, so the response is the entire file.
+// Range headers with a single byte range (RFC 9110, 14.1.2). Other forms are ignored, so they request the entire file.
 
 const BYTES = /^bytes=(\d*)-(\d*)$/;
 

@@ -13,7 +13,7 @@ export function hexOf(bytes: ArrayBuffer): string {
 }
 
 const MIN_PIECE_BYTES = 65_536;
-/** Larger pieces need more memory without being faster. */
+/** Larger pieces would need more memory without being faster. */
 const MAX_PIECE_BYTES = 1_048_576;
 
 /** Returns the piece size for reading a file: small enough for progress, large enough for throughput. */
@@ -46,8 +46,7 @@ export function oneAhead<T>(content: AsyncIterator<T, undefined>): AsyncIterable
 type BodyEnd = 'complete' | 'too_large' | 'timeout';
 
 /**
- * Reads a body up to a maximum size. `after` sets a timer and returns a function that cancels it. When the timer fires, the
- * body is abandoned.
+ * Reads a body up to a maximum size. `after` sets the timer of the timeout, and returns a function that cancels it.
  */
 export async function readUpTo(
   body: ReadableStream<Uint8Array<ArrayBuffer>> | null,
@@ -59,8 +58,8 @@ export async function readUpTo(
   let size = 0;
   let end: BodyEnd = 'complete';
   // Don't await this, because the sender may be slow to notice.
-  const stop = (why: BodyEnd) => {
-    end = why;
+  const stop = (reason: BodyEnd) => {
+    end = reason;
     reader?.cancel().catch(() => {});
   };
   const stopTimer = after(() => stop('timeout'));
@@ -74,12 +73,12 @@ export async function readUpTo(
   } finally {
     stopTimer();
   }
-  // Written so that a NaN limit rejects.
+  // Negated, so that a NaN limit rejects.
   if (!(size <= maxBytes)) stop('too_large');
   return { bytes: joinBytes(chunks).subarray(0, maxBytes), end };
 }
 
-/** Codings that runtimes decode. Some servers send other values, such as `UTF-8`, with unencoded bytes. */
+/** Encodings that runtimes decode. Some servers send other values, such as `UTF-8`, with unencoded bytes. */
 const CODING = /\b(gzip|x-gzip|deflate|br|zstd)\b/i;
 
 /** Returns true if the body is encoded on the wire, so that its length and ranges differ. */
@@ -97,8 +96,8 @@ export function bodyLength(headers: Headers): number | undefined {
 type FixedLength = new (bytes: number) => TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>>;
 
 /**
- * Returns the same bytes as a stream of known length, if the runtime supports it. On Cloudflare Workers, only such a stream
- * can be put into R2, or sent with a Content-Length.
+ * Returns the same bytes as a stream of known length, if the runtime supports it. On Cloudflare Workers, only such a
+ * stream can be put into R2, or sent with a Content-Length.
  */
 export function withKnownLength(
   stream: ReadableStream<Uint8Array<ArrayBuffer>>,
@@ -116,18 +115,18 @@ export function withKnownLength(
 export function withBody(
   { status, statusText, headers: own, url }: Response,
   body: ReadableStream<Uint8Array<ArrayBuffer>> | string | null,
-  given: Headers = own,
+  sent: Headers = own,
 ): Response {
-  const headers = given.has('content-encoding') ? decodedHeaders(given) : given;
+  const headers = sent.has('content-encoding') ? decodedHeaders(sent) : sent;
   const sized = body instanceof ReadableStream ? withKnownLength(body, bodyLength(headers)) : body;
   return Object.defineProperty(new Response(sized, { status, statusText, headers }), 'url', { value: url });
 }
 
-/** Removes headers of the encoded body, which the runtime retains after decoding, and which break a forwarded response. */
-function decodedHeaders(given: Headers): Headers {
-  const headers = new Headers(given);
+/** Removes headers of the encoded body. Runtimes retain them after decoding, which breaks a forwarded response. */
+function decodedHeaders(encoded: Headers): Headers {
+  const headers = new Headers(encoded);
   headers.delete('content-encoding');
-  if (!isEncoded(given)) return headers;
+  if (!isEncoded(encoded)) return headers;
   for (const name of ['content-length', 'content-range', 'accept-ranges']) headers.delete(name);
   // The entity tag belongs to the encoded bytes, so it can't validate a range of the decoded ones.
   const etag = headers.get('etag');
@@ -136,8 +135,8 @@ function decodedHeaders(given: Headers): Headers {
 }
 
 /**
- * Returns a request body with a Content-Length, as object storage requires. If the runtime can't send a stream's length (Deno,
- * browsers), returns a Blob: the given one with the same content, or a new one with the collected bytes.
+ * Returns a request body with a Content-Length, as object storage requires. If the runtime can't send a stream's length
+ * (Deno, browsers), returns a Blob: `blob` if it has the same content, otherwise the collected bytes.
  */
 export async function bodyOfLength(
   stream: ReadableStream<Uint8Array<ArrayBuffer>>,

@@ -7,17 +7,15 @@ import { withoutQueries } from './scrub.js';
 export type RunInContext = <T>(run: () => T) => T;
 
 /**
- * Captures the caller's async context (AsyncLocalStorage), so that a later callback still sees the caller's request, tenant, or
- * trace. Without AsyncLocalStorage, functions just run.
+ * Captures the caller's async context (AsyncLocalStorage), so that a later callback runs with the caller's request,
+ * tenant, or trace. If the runtime has no AsyncLocalStorage, callbacks run without a context.
  */
 export function callerContext(): RunInContext {
   const hooks = builtIn<{ readonly AsyncLocalStorage: { snapshot(): RunInContext } }>('async_hooks');
   return hooks ? hooks.AsyncLocalStorage.snapshot() : (run) => run();
 }
 
-/**
- * Calls an observer, such as a hook. If it throws or rejects, passes the error's message to `failed` and continues.
- */
+/** Calls an observer, such as a hook. If it throws or rejects, passes the error's message to `failed`. */
 export function callObserver(act: () => unknown, failed: (reason: string) => void = () => {}): void {
   const report = (error: unknown) => failed(reasonOf(error));
   try {
@@ -33,7 +31,7 @@ export function reasonOf(thrown: unknown): string {
   try {
     return withoutQueries(thrown instanceof Error ? thrown.message || thrown.name : String(thrown));
   } catch {
-    return 'something without a text form';
+    return 'a value that cannot be converted to a string';
   }
 }
 

@@ -1,21 +1,20 @@
-// The client's only source of time, timers, and randomness. Tests control their own Clock, and simulations seed its randomness.
+// The client's only source of time, timers, and randomness. Tests control their Clock, and simulations seed its
+// randomness.
 
 /** The client's source of time. */
 export interface Clock {
   /** Milliseconds since the epoch. */
   now(): number;
   /**
-   * Runs `fire` once after `ms` milliseconds, never early. Returns a function that cancels it. An `isIdle` timer doesn't keep
-   * the process alive.
+   * Runs `fire` once after `ms` milliseconds, never early. Returns a function that cancels the timer. If `isIdle` is
+   * true, the timer doesn't keep the process alive.
    */
   after(ms: number, fire: () => void, options?: { readonly isIdle?: boolean }): () => void;
-  /**
-   * Monotonic milliseconds from any start, which changes of the system time don't affect. @default `now`
-   */
+  /** Monotonic milliseconds from any start, unaffected by changes of the system time. @default `now` */
   elapsed?(): number;
   /**
-   * If true, timers and promises end with the request that created them, as on Cloudflare Workers. A call must not wait for
-   * another call's work then.
+   * If true, timers and promises end with the request that created them, as on Cloudflare Workers. A call must then not
+   * wait for another call's work.
    */
   readonly perRequest?: boolean;
   /** Source of randomness. A simulation's clock has a seeded one. @default the runtime's */
@@ -25,7 +24,7 @@ export interface Clock {
 /** Option and property for a client's clock. A sandbox passes its own. */
 export const CLOCK: unique symbol = Symbol.for('gen-client.clock');
 
-/** Returns the clock of a client or a store, which may be a sandbox's, or the runtime's. */
+/** Returns the clock of a client or a store: a sandbox's or, by default, the runtime's. */
 export function clockOf(client: object): Clock {
   return (client as { readonly [CLOCK]?: Clock })[CLOCK] ?? systemClock;
 }
@@ -35,7 +34,7 @@ export function randomOf(clock: Clock): Random {
   return clock.random ?? systemRandom;
 }
 
-/** Maximum delay of a timer. A delay over 31 bits would fire immediately. */
+/** Maximum delay of a timer. A timer with a delay over 31 bits would fire immediately. */
 const MAX_TIMER_MS = 2_147_483_646;
 
 /** Runs `fire` once after less than {@link MAX_TIMER_MS}. Returns a function that cancels it. */
@@ -69,17 +68,17 @@ export interface SteadyClock extends Clock {
 }
 
 /**
- * Returns a clock that changes of the system time don't affect. `now` is monotonic, and never returns less than a timer's due
- * time when the timer fires. Use it for differences only.
+ * Returns a clock that changes of the system time don't affect. `now` is monotonic, and has reached a timer's due time
+ * when the timer fires. Use it only for differences.
  */
 export function steady(clock: Clock | SteadyClock): SteadyClock {
   if ('wall' in clock) return clock;
   let last = Number.NEGATIVE_INFINITY;
   let shift = 0;
   const time = clock.elapsed ?? clock.now;
-  const advanceTo = (floor: number) => {
-    shift += Math.max(0, floor - time.call(clock) - shift);
-    last = floor;
+  const advanceTo = (minMs: number) => {
+    shift += Math.max(0, minMs - time.call(clock) - shift);
+    last = minMs;
   };
   const now = () => {
     const passed = time.call(clock) + shift;
@@ -115,7 +114,7 @@ export interface Random {
   uuid(): string;
 }
 
-/** Unpredictable bytes for a cipher, which a simulation can't seed. */
+/** Returns unpredictable bytes for a cipher, which a simulation must not seed. */
 export const secretBytes = (size: number): Uint8Array<ArrayBuffer> => crypto.getRandomValues(new Uint8Array(size));
 
 export const systemRandom: Random = {

@@ -7,8 +7,8 @@ interface Listeners {
 }
 
 /**
- * Callbacks of each signal, which has a single listener. Thousands of calls can share a signal, and removing one of many
- * listeners is slow.
+ * The callbacks by signal. Each signal has a single listener, because thousands of calls can share a signal, and removing
+ * one of many listeners is slow.
  */
 const LISTENERS = new WeakMap<AbortSignal, Listeners>();
 
@@ -19,15 +19,16 @@ export function onAbort(signal: AbortSignal | undefined, fire: () => void): () =
     fire();
     return () => {};
   }
-  const known = LISTENERS.get(signal) ?? startListening(signal);
+  const listeners = LISTENERS.get(signal) ?? startListening(signal);
+  const { callbacks, listener } = listeners;
   // Wrap the function, so that the same `fire` can be passed twice.
-  const entry = () => fire();
-  known.callbacks.add(entry);
+  const callback = () => fire();
+  callbacks.add(callback);
   return () => {
-    known.callbacks.delete(entry);
-    if (known.callbacks.size > 0 || LISTENERS.get(signal) !== known) return;
+    callbacks.delete(callback);
+    if (callbacks.size > 0 || LISTENERS.get(signal) !== listeners) return;
     LISTENERS.delete(signal);
-    signal.removeEventListener('abort', known.listener);
+    signal.removeEventListener('abort', listener);
   };
 }
 
@@ -44,8 +45,8 @@ function startListening(signal: AbortSignal): Listeners {
 }
 
 /**
- * Settles like `work`, or rejects immediately with the abort's reason, even if the work never ends. A value that arrives after the
- * abort is passed to `drop`.
+ * Settles like `work`, or rejects immediately with the abort's reason, even if the work never ends. `drop` receives a
+ * value that arrives after the abort.
  */
 export function abortable<T>(
   work: PromiseLike<T>,
@@ -100,7 +101,7 @@ export interface DeadlineOptions {
   /** Milliseconds from now; `Infinity` for no limit. */
   readonly ms: number;
   readonly signal: AbortSignal | undefined;
-  /** Creates the error of an expired deadline. `ms` is its latest duration. */
+  /** Creates the error of an expired deadline. `ms` is the duration of its last start. */
   readonly late: (ms: number) => Error;
 }
 
@@ -109,19 +110,19 @@ export interface Deadline {
   /** Aborts with the timeout's error or with the caller's reason. */
   readonly signal: AbortSignal;
   /**
-   * Settles like `work`, or rejects immediately when the deadline ends, even if the work never does. A value that arrives after the
-   * end is passed to `drop`.
+   * Settles like `work`, or rejects immediately when the deadline ends, even if the work never does. `drop` receives a
+   * value that arrives later.
    */
   race<T>(work: PromiseLike<T>, drop?: (late: T) => void): Promise<T>;
   /** Restarts the deadline at `ms` from now. */
   restart(ms: number): void;
   /** Stops the timer but still follows the caller's signal. */
   pause(): void;
-  /** Removes timer and listener. Call it when the work is done. */
+  /** Removes the timer and the listener. Call it when the work is done. */
   end(): void;
 }
 
-/** Starts a deadline. It uses one timer and one listener for any number of races. */
+/** Starts a deadline, with one timer and one listener for any number of races. */
 export function startDeadline({ clock, ms, signal: caller, late }: DeadlineOptions): Deadline {
   const controller = new AbortController();
   const { signal } = controller;

@@ -12,7 +12,7 @@ export function nodeVersion(): string | undefined {
   return versions?.bun || 'Deno' in globalThis || /Cloudflare|Edge/.test(agent) ? undefined : versions?.node;
 }
 
-/** Poll interval of waits on Workers, because another request can't wake them. */
+/** Poll interval of waits on Workers, which another request can't wake. */
 export const WORKERS_POLL_MS = 250;
 
 /** Returns true in a browser page, where every visitor can read the API key. */
@@ -20,7 +20,7 @@ export function isBrowser(): boolean {
   return typeof window === 'object' && typeof document === 'object' && typeof navigator === 'object';
 }
 
-/** Returns a built-in module of Node.js, if the runtime provides it. Needs no import, so the package loads everywhere. */
+/** Returns a built-in module of Node.js, if the runtime has it. Uses no import, so that the package loads everywhere. */
 export function builtIn<T>(name: string): T | undefined {
   const runtime: { getBuiltinModule?: (name: string) => unknown } | undefined = globalThis.process;
   try {

@@ -12,7 +12,7 @@ export function scrubText(text: string, key: string | undefined): string {
   return text.replaceAll(key, HIDDEN).replaceAll(JSON.stringify(key).slice(1, -1), HIDDEN);
 }
 
-/** Removes the queries of URLs, which can contain signatures. Some runtimes include URLs in error messages. */
+/** Removes the queries of URLs, which can contain signatures, because some runtimes include URLs in error messages. */
 export function withoutQueries(text: string): string {
   return text.replace(/\bhttps?:\/\/[^\s"'<>()]+/gi, (url) => url.replace(/[?#].*/, ''));
 }
@@ -20,7 +20,7 @@ export function withoutQueries(text: string): string {
 /** Removes secrets from text. */
 type Scrub = (text: string) => string;
 
-/** Creates a function that removes the key, and the queries of URLs, from messages. `added` is appended to the target's query. */
+/** Creates a function that removes the key and the queries of URLs from text. `added` is part of the target's query. */
 export function scrubber(key: string | undefined, target?: string, added = ''): Scrub {
   const queries = [/\?[^#]*/.exec(target ?? '')?.[0] ?? '', added].filter((query) => query !== '');
   return (text) => {
@@ -82,7 +82,7 @@ function containsSecret(root: unknown, scrub: Scrub): boolean {
   return false;
 }
 
-/** Returns the parts of a value: property names and values, items of a collection, and a request's headers and URL. */
+/** Returns a value's property names and values, a collection's items, and a request's headers and URL. */
 function partsOf(value: unknown): readonly unknown[] {
   if (typeof value !== 'object' || value === null || ArrayBuffer.isView(value)) return [];
   if (COLLECTION.test(Object.prototype.toString.call(value))) return [...(value as Iterable<unknown>)];

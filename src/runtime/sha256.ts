@@ -15,23 +15,23 @@ export function sha256Of(text: string): string {
   return hash.hex();
 }
 
-/** The used part of node:crypto. */
+/** The part of node:crypto that is used. */
 interface NodeCrypto {
   createHash(name: string): { update(bytes: Uint8Array): unknown; digest(encoding: 'hex'): string };
 }
 
-interface Digesting {
+interface WorkersCrypto {
   readonly DigestStream?: new (name: string) => WritableStream & { readonly digest: Promise<ArrayBuffer> };
 }
 
 /**
- * Creates the SHA-256 of a stream, which WebCrypto doesn't support. Uses Node's hash if it is available without an import,
- * or else the digest stream of Cloudflare Workers or plain JavaScript.
+ * Creates an incremental SHA-256, which WebCrypto doesn't support: Node's if it is available without an import, otherwise
+ * the digest stream of Cloudflare Workers or plain JavaScript.
  */
 export function createSha256(): Sha256 {
   const hash = builtIn<NodeCrypto>('crypto')?.createHash?.('sha256');
   if (hash) return { update: (bytes) => hash.update(bytes), hex: () => hash.digest('hex') };
-  const { DigestStream } = (globalThis.crypto ?? {}) as Digesting;
+  const { DigestStream } = (globalThis.crypto ?? {}) as WorkersCrypto;
   return DigestStream ? streamedDigest(new DigestStream('SHA-256')) : new PlainSha256();
 }
 

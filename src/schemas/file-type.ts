@@ -1,4 +1,4 @@
-// Detects media types. Not with the library file-type, which is 20 kB gzipped and asynchronous.
+// Detects media types. The library file-type is asynchronous, and takes 20 kB gzipped.
 import { canonicalMediaType, mediaTypeEssence, mediaTypeOfName } from './media-type.js';
 
 /** Number of bytes that {@link mediaTypeOfBytes} needs. */
@@ -7,7 +7,7 @@ export const FIRST_BYTES = 4_100;
 /** A signature: Latin-1 text at an offset. */
 type Mark = readonly [offset: number, text: string];
 
-/** The first row whose marks all match applies. */
+/** File signatures. The first row whose marks all match applies. */
 const SIGNATURES: readonly (readonly [mediaType: string, ...marks: Mark[]])[] = [
   ['image/png', [0, '\x89PNG\r\n\x1a\n']],
   ['image/jpeg', [0, '\xff\xd8\xff']],
@@ -81,18 +81,18 @@ export function mediaTypeOf({ option, head, type, name }: FileDescription): stri
 
 /** Returns the media type, unless it's generic. */
 function specificType(type: string | undefined): string | undefined {
-  const known = canonicalMediaType(mediaTypeEssence(type ?? ''));
-  return /^$|^(application|binary)\/octet-stream$/.test(known) ? undefined : known;
+  const canonical = canonicalMediaType(mediaTypeEssence(type ?? ''));
+  return /^$|^(application|binary)\/octet-stream$/.test(canonical) ? undefined : canonical;
 }
 
 /** Detects the media type from the first bytes. `label` chooses between types with the same bytes. */
 export function mediaTypeOfBytes(head: Uint8Array, label?: string): string | undefined {
   const text = latin1(head);
   const signed = SIGNATURES.find(([, ...marks]) => marks.every(([at, mark]) => text.startsWith(mark, at)))?.[0];
-  const found = signed ?? isoMedia(text) ?? matroska(text) ?? ogg(text) ?? asf(text) ?? tagged(head, label);
-  const shared = SHARED.find(([first]) => first === found);
-  if (shared) return label !== undefined && shared.includes(label) ? label : found;
-  return found ?? mpegFrame(head) ?? dolbyFrame(head) ?? document(text);
+  const type = signed ?? isoMedia(text) ?? matroska(text) ?? ogg(text) ?? asf(text) ?? tagged(head, label);
+  const shared = SHARED.find(([first]) => first === type);
+  if (shared) return label !== undefined && shared.includes(label) ? label : type;
+  return type ?? mpegFrame(head) ?? dolbyFrame(head) ?? document(text);
 }
 
 /** Returns true for a page, JSON, or XML: an error with status 200, or a proxy's sign-in page. */
@@ -107,7 +107,7 @@ function isoMedia(text: string): string | undefined {
   if (box !== 'ftyp' && box !== 'styp') return undefined;
   const size = Array.from(text.slice(0, 4)).reduce((sum, char) => sum * 256 + char.charCodeAt(0), 0);
   const compatible = text.slice(16, Math.max(16, size)).match(/.{4}/gs) ?? [];
-  const typeOf = (brand: string) => BRANDS.find(([known]) => known.test(brand))?.[1];
+  const typeOf = (brand: string) => BRANDS.find(([pattern]) => pattern.test(brand))?.[1];
   const types = [text.slice(8, 12), ...compatible].flatMap((brand) => typeOf(brand) ?? []);
   return types[0] === 'image/heif' && types.includes('image/avif') ? 'image/avif' : types[0];
 }
@@ -127,7 +127,7 @@ function matroska(text: string): string | undefined {
 
 const VIDEO_PACKETS = ['\x80theora', '\x01video\0', 'BBCD\0'];
 
-/** Detects video by the pages that are marked as a stream's first. */
+/** Detects video by the first page of each stream. */
 function ogg(text: string): string | undefined {
   if (!text.startsWith('OggS')) return undefined;
   const streams = text.split('OggS\0\x02').slice(1);
@@ -143,7 +143,7 @@ function asf(text: string): string | undefined {
   return text.includes(ASF_AUDIO) && !text.includes(ASF_VIDEO) ? 'audio/x-ms-wma' : 'video/x-ms-wmv';
 }
 
-/** Detects audio after an ID3 tag. If the tag is longer than `head`, returns the label, or MP3 without one. */
+/** Detects audio after an ID3 tag. If the tag is longer than `head`, returns the label of an audio type, or MP3. */
 function tagged(head: Uint8Array, label: string | undefined): string | undefined {
   if (!latin1(head.subarray(0, 3)).startsWith('ID3')) return undefined;
   const [flags = 0, ...size] = head.subarray(5, 10);
@@ -153,7 +153,7 @@ function tagged(head: Uint8Array, label: string | undefined): string | undefined
   return mediaTypeOfBytes(audio) ?? (audio.length === 0 && isAudio ? label : 'audio/mpeg');
 }
 
-/** Detects untagged MP3 and AAC, which start with a frame: eleven set bits, the version, and the layer. Layer I isn't used. */
+/** Detects untagged MP3 and AAC, which start with a frame: eleven set bits, the version, and the layer, but not Layer I. */
 function mpegFrame([first = 0, second = 0, third = 0]: Uint8Array): string | undefined {
   if (first !== 0xff || (second & 0xe0) !== 0xe0) return undefined;
   const [version, layer] = [(second >> 3) & 3, (second >> 1) & 3];

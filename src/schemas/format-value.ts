@@ -7,15 +7,12 @@ export function formatValue(value: unknown): string {
   return typeof value === 'object' ? 'an object' : `a ${typeof value}`;
 }
 
-/** Formats a value that may be a secret, for example a key that is passed instead of an options object. */
+/** Formats a value that may be a secret, for example a key that was passed instead of an options object. */
 export function formatKind(value: unknown): string {
   return typeof value === 'string' && value !== '' ? 'a string' : formatValue(value);
 }
 
-/**
- * Builds the message for an invalid value. `what` describes a valid one: `a function`. Shows strings only if `shows` is
- * true.
- */
+/** Builds the message for an invalid value. `what` describes a valid value. Shows strings only if `showsText` is true. */
 export function invalidValueMessage(name: string, what: string, value: unknown, showsText = false): string {
   return `${name} must be ${what}, not ${showsText ? formatValue(value) : formatKind(value)}.`;
 }

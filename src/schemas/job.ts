@@ -117,7 +117,7 @@ export function tokensIn(value: unknown): number | undefined {
 
 /** Response to a create. Includes undocumented fields that the service sends. */
 export interface CreatedJob {
-  /** Job as accepted. It may already have ended. */
+  /** The accepted job. It may have ended already. */
   job: Job;
   /** Quoted price in tokens. */
   quoted_token_cost?: number;
@@ -133,8 +133,8 @@ export interface CreatedJob {
 }
 
 /**
- * Returns the warnings in the response to a create. The spec doesn't say where they are, so this looks for `warning`
- * and `warnings` in the body, its `data`, and the job. Each may be a string, a list, or an object with a code.
+ * Returns the warnings in the response to a create. The spec doesn't say where they are, so `warning` and `warnings` are
+ * read from the body, its `data`, and the job. Each may be a string, a list, or an object with a code.
  */
 export function warningsIn(body: unknown, job: unknown): string[] {
   const names = new Set<string>();

@@ -112,7 +112,7 @@ export function uploadTypeOf(contentType: string): UploadType | undefined {
 const MAX_NAME_BYTES = 80;
 /** Maximum length of an extension. */
 const MAX_EXTENSION = 16;
-/** Only the last characters of a name are used, because untrusted names may have any length. */
+/** Number of last characters of a name that are used, because untrusted names may have any length. */
 const NAME_TAIL = 1_000;
 
 /** If true, Windows reserves the name for a device. */
@@ -130,8 +130,8 @@ export function safeFileName(name: string | undefined, mimeType: string): string
   const safe = last.normalize('NFC').replace(/[^\p{L}\p{M}\p{N}._-]+/gu, '_');
   const trimmed = safe.replace(/^[._]+|(?<![._])[._]+$/g, '');
   const bare = isDeviceName(trimmed) ? `_${trimmed}` : trimmed;
-  const found = new RegExp(`^(.+)\\.(\\w{1,${MAX_EXTENSION}})$`, 'u').exec(bare);
-  const [stem, extension] = found ? [found[1], found[2]] : [bare, extensionsOf(mimeType)[0]];
+  const parts = new RegExp(`^(.+)\\.(\\w{1,${MAX_EXTENSION}})$`, 'u').exec(bare);
+  const [stem, extension] = parts ? [parts[1], parts[2]] : [bare, extensionsOf(mimeType)[0]];
   const end = extension === undefined ? '' : `.${extension}`;
   return `${firstBytes(stem || 'upload', MAX_NAME_BYTES - end.length)}${end}`;
 }
@@ -143,8 +143,8 @@ function firstBytes(text: string, maxBytes: number): string {
 }
 
 /**
- * Returns the Content-Type with which a browser can safely open a file: a known image, video, or audio type with its
- * codecs. Undefined for other types, because they might run scripts.
+ * Returns a Content-Type with which a browser can safely open a file: a known image, video, or audio type with its
+ * codecs. Undefined for other types, which may run scripts.
  */
 export function safeContentType(contentType: string): string | undefined {
   const type = mediaTypeEssence(contentType);

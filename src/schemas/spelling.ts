@@ -2,7 +2,7 @@
 export function nearest(name: string, known: Iterable<string>): string | undefined {
   const wanted = simplified(name);
   let best: string | undefined;
-  // A third of the letters may differ: enough for a typo or two, but not for another word.
+  // A third of the letters may differ: enough for typos, but not for another word.
   let bestDistance = Math.floor(Math.max(wanted.length, 3) / 3) + 1;
   for (const candidate of known) {
     const distance = candidate === name ? 0 : editDistance(wanted, simplified(candidate));
@@ -31,7 +31,7 @@ function simplified(name: string): string {
   return name.toLowerCase().replace(/[^a-z0-9]/g, '');
 }
 
-/** Returns the edit distance: inserted, deleted, replaced, and swapped letters. */
+/** Returns the edit distance: the number of inserted, deleted, replaced, and swapped letters. */
 function editDistance(from: string, to: string): number {
   let before: number[] = [];
   let previous = Array.from({ length: to.length + 1 }, (_, at) => at);

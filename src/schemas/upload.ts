@@ -49,7 +49,7 @@ export interface RereadableSource {
   stream(): ReadableStream<Uint8Array>;
 }
 
-/** The property with the path of a `fromPath()` result, for code that must store it. */
+/** The property of a `fromPath()` result that contains its path, for code that must store the path. */
 export const FILE_PATH = Symbol.for('gen-client.path');
 
 /**

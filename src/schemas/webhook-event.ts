@@ -98,8 +98,7 @@ const TYPES: readonly unknown[] = WEBHOOK_EVENT_TYPES;
 
 /**
  * Returns the name of an invalid field, or undefined for a valid event. Requires only an ID, a type, and for job events
- * a job ID, because a rejected event would be lost. Doesn't use zod, which would be larger than the rest of the
- * verification.
+ * a job ID, because a rejected event would be lost. Doesn't use zod, which is larger than the rest of the verification.
  */
 export function invalidFieldOfEvent(value: unknown): string | undefined {
   const { id, type } = fieldsOf(value);

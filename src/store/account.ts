@@ -61,12 +61,12 @@ export function accountFor(
 ): ClientAccount {
   const registry = registryOf(wallOf(clock));
   const { accounts, evicted } = registry;
-  const who = name === undefined ? [key] : ['account', name];
-  const id = sha256Of([registry.salt, baseUrl, ...who].join('\n'));
+  const identity = name === undefined ? [key] : ['account', name];
+  const id = sha256Of([registry.salt, baseUrl, ...identity].join('\n'));
   const account =
-    accounts.get(id) ?? evicted.get(id)?.deref() ?? createAccount(accountHash(baseUrl, ...who), clock, registry);
+    accounts.get(id) ?? evicted.get(id)?.deref() ?? createAccount(accountHash(baseUrl, ...identity), clock, registry);
   evicted.delete(id);
-  // Reinserted last, so the least recently used come first.
+  // Reinserted, so that the least recently used accounts come first.
   accounts.delete(id);
   accounts.set(id, account);
   if (accounts.size > registry.pruneAt) prune(registry);
@@ -76,7 +76,7 @@ export function accountFor(
 /** Half a hash is enough to distinguish accounts. */
 const ID_LENGTH = 32;
 
-/** The same in every process. Doesn't reveal a key that can't be guessed. */
+/** Returns the account's hash, which is the same in every process, and doesn't reveal a key that can't be guessed. */
 function accountHash(...parts: readonly string[]): string {
   return sha256Of(['gen-client', ...parts].join('\n')).slice(0, ID_LENGTH);
 }
@@ -90,19 +90,19 @@ function prune(registry: Registry): void {
     evicted.set(id, new WeakRef(account));
   }
   for (const [id, account] of evicted) if (account.deref() === undefined) evicted.delete(id);
-  // Pruning again only after as many new accounts keeps the amortized cost constant.
+  // The amortized cost is constant, because the next pruning follows after half as many new accounts as the maximum.
   registry.pruneAt = accounts.size + MAX_ACCOUNTS / 2;
 }
 
 function createAccount(id: string, clock: Clock, registry: Registry): ClientAccount {
   const singletons = new Map<string, object & { readonly busy?: boolean }>();
-  const opened = new Set<RateLimits>();
+  const rateLimits = new Set<RateLimits>();
   return {
     id,
     learned: { prices: new LearnedValues(), durations: new JobDurations() },
-    limitsFor: limitsOf({ id, clock, opened }),
+    limitsFor: limitsOf({ id, clock, rateLimits }),
     get busy() {
-      return [...opened, ...singletons.values()].some(({ busy }) => busy);
+      return [...rateLimits, ...singletons.values()].some(({ busy }) => busy);
     },
     shared: (name, create) => getOrCreate(singletons, name, create),
     processSingleton: (name, create) => getOrCreate(registry.singletons, name, create),
@@ -117,34 +117,34 @@ function getOrCreate<T extends object>(singletons: Map<string, object>, name: st
 
 interface LimitsOf extends Pick<ClientAccount, 'id'> {
   readonly clock: Clock;
-  readonly opened: Set<RateLimits>;
+  readonly rateLimits: Set<RateLimits>;
 }
 
 /** Caches rate limits by settings, so that clients with the same settings share them. */
-function limitsOf({ id, clock, opened }: LimitsOf): ClientAccount['limitsFor'] {
+function limitsOf({ id, clock, rateLimits }: LimitsOf): ClientAccount['limitsFor'] {
   const random = randomOf(clock);
   const backends = new Map<string, RateLimitBackend>();
   const inProcess = new Map<string, RateLimits>();
   const inStores = new WeakMap<Store, Map<string, RateLimits>>();
   return ({ store, limits }) => {
-    const known = (store && inStores.get(store)) ?? (store ? new Map<string, RateLimits>() : inProcess);
-    if (store) inStores.set(store, known);
+    const bySettings = (store && inStores.get(store)) ?? (store ? new Map<string, RateLimits>() : inProcess);
+    if (store) inStores.set(store, bySettings);
     const settings = JSON.stringify(Object.entries(limits ?? {}));
     const open = () => {
       const shared = store && sharedLimits({ store, account: id, clock: steady(clock), random });
       return new RateLimits({ limits, shared, clock, random, backends });
     };
-    const limited = known.get(settings) ?? open();
-    known.set(settings, limited);
-    opened.add(limited);
-    return limited;
+    const opened = bySettings.get(settings) ?? open();
+    bySettings.set(settings, opened);
+    rateLimits.add(opened);
+    return opened;
   };
 }
 
 function registryOf(clock: Clock): Registry {
   const home: typeof globalThis & { [REGISTRY]?: Registry } = globalThis;
-  const known = clock === systemClock ? home[REGISTRY] : REGISTRIES.get(clock);
-  if (known) return known;
+  const existing = clock === systemClock ? home[REGISTRY] : REGISTRIES.get(clock);
+  if (existing) return existing;
   const accounts = new Map<string, ClientAccount>();
   const salt = systemRandom.uuid();
   const registry = { salt, accounts, evicted: new Map(), singletons: new Map(), pruneAt: MAX_ACCOUNTS };

@@ -25,7 +25,7 @@ CREATE INDEX IF NOT EXISTS pairs_by_end ON pairs (until);`;
 
 /** Minimum lifetime of a group's version, so that a late write doesn't match an old version. */
 const MIN_VERSION_MS = 60_000;
-/** Maximum rows that a write deletes from each table. More than it inserts, so the file doesn't grow over time. */
+/** Maximum rows that a write deletes from each table: more than it inserts, so that the file doesn't grow over time. */
 const SWEPT_PER_WRITE = 64;
 const ALL_ROWS = -1;
 

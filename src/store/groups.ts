@@ -13,13 +13,13 @@ interface Value {
   readonly untilMs: number;
 }
 
-/** Values that each write checks for expiry. Checking a million at once would block too long. */
+/** Number of values that each write checks for expiry. Checking a million values together would block for too long. */
 const SWEPT_PER_WRITE = 4;
 
 /** Stores groups in memory. */
 export class MemoryGroups {
   readonly #groups = new Map<string, Group>();
-  /** The values of all groups. A map in each group would take more memory than its value. */
+  /** The values of all groups. A map for each group would take more memory than its values. */
   readonly #values = new Map<string, Value>();
   readonly #now: () => number;
   readonly #max: number;

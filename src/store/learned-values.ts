@@ -49,7 +49,7 @@ export class JobDurations {
 
   /** Returns the expected duration of the class in milliseconds, or undefined until a job has completed. */
   expectedMs(durationClass: string): number | undefined {
-    const lengths = this.#classes.get(durationClass);
-    return lengths && expectedMs(lengths);
+    const durations = this.#classes.get(durationClass);
+    return durations && expectedMs(durations);
   }
 }

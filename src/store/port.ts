@@ -1,4 +1,4 @@
-/** Values of a group in a store: see {@link Store.read}. */
+/** Values of a group in a store, as returned by {@link Store.read}. */
 export interface StoredValues {
   /** Changes with each write to the group. */
   readonly version: string;
@@ -39,7 +39,7 @@ export const LEASES: unique symbol = Symbol.for('gen-client.leases');
  * immediately. Otherwise, it waits until a lease of 30 seconds expires.
  */
 export interface ProcessLeases {
-  /** Returns the name of this process's lease, which contains no `/` or `#`. Acquires one if the process has none. */
+  /** Returns the name of this process's lease, without `/` and `#`. Acquires the lease on the first call. */
   own(): string;
   /** Returns true if a process, including this one, holds the lease. */
   isHeld(name: string): boolean;

@@ -21,7 +21,7 @@ export type Change<T> = (
 
 /** Stores the state of one rate limit, in this process or in a shared store. */
 export interface RateLimitBackend {
-  /** Reads the state as this process last saw it. */
+  /** Reads the state as last known to this process. */
   peek<T>(select: (state: RateLimitState, nowMs: number) => T): T;
   update<T>(change: Change<T>): T | Promise<T>;
   /** Calls `listener` after each change by this process. */
@@ -70,6 +70,6 @@ export type OpenSharedLimits = (where: LimitsInStore) => SharedLimits;
 export function sharedLimits(where: LimitsInStore): SharedLimits {
   const { [SHARING]: sharing }: { readonly [SHARING]?: { readonly openLimits: OpenSharedLimits } } =
     where.store as object;
-  if (!sharing) throw new TypeError('The store has no rate limits.');
+  if (!sharing) throw new TypeError('The store does not support shared rate limits.');
   return sharing.openLimits(where);
 }

@@ -41,7 +41,7 @@ export interface RateLimitsOptions {
   readonly backends: Map<string, RateLimitBackend>;
 }
 
-/** An account's rate limits, for clients with the same settings. */
+/** An account's rate limits, shared by clients with the same settings. */
 export class RateLimits {
   readonly #options: RateLimitsOptions;
   readonly #limits: ReadonlyMap<string, Rate>;
@@ -52,7 +52,7 @@ export class RateLimits {
     const { limits, shared, random } = options;
     const clock = steady(options.clock);
     this.#options = { ...options, clock };
-    // The calls of a client without a number still count for others in this process. In a store, they would cost writes.
+    // Calls of a client without a limit still count for other clients of this process. In a store, they would cost writes.
     const rateOf = (name: RateLimitName): Rate => {
       const { limit, windowMs = shared ? 0 : RATES[name].windowMs } = limits?.[name] ?? RATES[name];
       return { limit, windowMs };
@@ -80,8 +80,8 @@ export class RateLimits {
   }
 
   /**
-   * Pauses the rate limit. Adds up to 10% (at most one second) at random, so that processes don't all return at the
-   * same moment.
+   * Pauses the rate limit. Adds up to 10% (at most one second) at random, so that processes don't continue at the same
+   * moment.
    */
   pause(name: string, ms: number): void {
     if (ms > 0 && ms < Number.POSITIVE_INFINITY) this.#get(name).pause(noEarlier(ms, this.#options.random.next()));

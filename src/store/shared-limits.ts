@@ -33,11 +33,13 @@ function storeBackend(where: StoreGroup, outage: StoreOutage): RateLimitBackend 
               `The store has data of another program under "${group}". Pass a prefix that only gen-client uses.`,
             );
           }
-          const changed = change(stored, { nowMs, startMs, isLocal: false });
+          const { isChanged, result } = change(stored, { nowMs, startMs, isLocal: false });
           const value = encodeRateLimit(stored);
-          const isWritten = changed.isChanged && (value !== null || values[KEY] !== undefined);
-          const seen = [stored, nowMs - clock.now(), changed.result] as const;
-          return { changes: isWritten ? { [KEY]: value } : {}, result: seen };
+          const isWritten = isChanged && (value !== null || values[KEY] !== undefined);
+          return {
+            changes: isWritten ? { [KEY]: value } : {},
+            result: [stored, nowMs - clock.now(), result] as const,
+          };
         });
         known = state;
         aheadMs = ahead;
@@ -49,7 +51,7 @@ function storeBackend(where: StoreGroup, outage: StoreOutage): RateLimitBackend 
         return locally(change);
       }
     },
-    // Each client polls the store itself.
+    // Each client polls the store.
     subscribe() {},
   };
 }

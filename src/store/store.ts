@@ -22,12 +22,10 @@ export interface StoreGroup {
   readonly random: Random;
 }
 
-/** Maximum delay after the first lost swap. It doubles with each further loss, up to the second number. */
+/** Maximum delay after the first lost swap. It doubles with each further loss, up to `MAX_LOST_SWAP_MS`. */
 const LOST_SWAP_MS = 32;
 const MAX_LOST_SWAP_MS = 250;
-/**
- * Lost swaps after which the store counts as unavailable, about a minute. With real contention, another process soon pauses.
- */
+/** Lost swaps after which the store counts as unavailable, about a minute. Real contention ends sooner. */
 const MAX_LOST_SWAPS = 400;
 
 /**
@@ -114,12 +112,12 @@ export function setupError(message: string, cause?: unknown): GenError {
   return Object.assign(new GenError(message, { cause }), { recovery: 'fix_setup' as const });
 }
 
-/** If true, the store failed because of its setup: see {@link setupError}. */
+/** Returns true if the store failed because of its setup: see {@link setupError}. */
 export function isSetupError(error: unknown): error is GenError {
   return GenError.isInstance(error) && 'recovery' in error && error.recovery === 'fix_setup';
 }
 
-/** The property of a client that contains its store. */
+/** The property of a client that contains its store. Shared by copies of the package. */
 export const STORE: unique symbol = Symbol.for('gen-client.store');
 
 export function storeOf(client: object): Store | undefined {
@@ -128,7 +126,7 @@ export function storeOf(client: object): Store | undefined {
 
 const IN_PROCESS = new WeakSet<Store>();
 
-/** If true, the store is in this process's memory, so its data may follow a client's clock. */
+/** Returns true if the store is in this process's memory, so that its data may follow a client's clock. */
 export function isInProcess(store: Store): boolean {
   return IN_PROCESS.has(store);
 }
@@ -143,7 +141,7 @@ export type NotifyingStore = Store & Required<Pick<Store, 'publish' | 'subscribe
 
 const PROCESS = Symbol.for('gen-client.process-stores');
 
-/** Returns the process's default store, which all copies of the package share. */
+/** Returns the process's default store for a clock, which all copies of the package share. */
 export function processStore(clock: Clock): Store {
   const home: typeof globalThis & { [PROCESS]?: WeakMap<Clock, Store> } = globalThis;
   home[PROCESS] ??= new WeakMap();
@@ -152,7 +150,7 @@ export function processStore(clock: Clock): Store {
   return store;
 }
 
-/** Creates a {@link Store} in memory. Its newest `max` values are retained. */
+/** Creates a {@link Store} in memory, which retains its newest `max` values. */
 export function memoryStoreOn(clock: Clock, max = Number.POSITIVE_INFINITY): NotifyingStore {
   const groups = new MemoryGroups(() => clock.now(), max);
   const store: NotifyingStore = {
@@ -174,10 +172,10 @@ export function openTopics(): Pick<NotifyingStore, 'publish' | 'subscribe'> {
       const subscribers = listeners.get(topic) ?? new Set();
       listeners.set(topic, subscribers);
       // Wrapped, so that a listener that subscribes twice is called twice.
-      const own = (message: string) => listener(message);
-      subscribers.add(own);
+      const subscriber = (message: string) => listener(message);
+      subscribers.add(subscriber);
       return () => {
-        subscribers.delete(own);
+        subscribers.delete(subscriber);
         if (subscribers.size === 0) listeners.delete(topic);
       };
     },
