@@ -1,4 +1,4 @@
-// Aborts a program at every await: the call rejects immediately, no job is lost, and nothing stays reserved.
+// Aborts a program at every await: the call rejects immediately, no job is lost, and no tokens stay reserved.
 import type { GenClient } from 'gen-client';
 import { describe, expect, it } from 'vitest';
 import { PRICE, resumed, simulate, VIDEO } from '../store/simulation.js';
@@ -55,7 +55,7 @@ const PROGRAMS: Readonly<Record<string, Program>> = {
   },
   'create that waits for a slot': {
     prepare: (_, { client }) =>
-      client.withOptions({ budget: undefined }).videos.create(VIDEO, { idempotencyKey: 'free' }),
+      client.withOptions({ budget: undefined }).videos.create(VIDEO, { idempotencyKey: 'without a budget' }),
     run: (client, signal) => client.videos.create(VIDEO, { idempotencyKey: KEY, signal }),
   },
   'create that waits for its budget': {
@@ -162,7 +162,7 @@ async function abortAt(program: Program, index: number, mode: (typeof MODES)[num
   const run = errorOf(program.run(process.client, signal)).then((error) => {
     outcome = error;
   });
-  const at = () => `${mode}: ${point.reached ?? 'the end'}`;
+  const where = () => `${mode}: ${point.reached ?? 'the end'}`;
   await clock.until(Promise.race([run, point.whenReached]));
   if (!point.reached) return undefined;
   clock.after = after;
@@ -170,30 +170,30 @@ async function abortAt(program: Program, index: number, mode: (typeof MODES)[num
   for (let turn = 0; turn < 20; turn++) await settle();
   await clock.advance(ABORT_MS);
   // An abort during the last await can come too late.
-  expect([REASON, undefined], at()).toContain(outcome);
+  expect([REASON, undefined], where()).toContain(outcome);
   point.release();
   await run;
   await clock.advance(45_000);
-  expect(listeners(), at()).toBe(0);
-  // After the abort, only a held request may still be sent.
-  if (mode !== 'not started') expect(posted.includes(KEY), at()).toBe(postedBefore);
+  expect(listeners(), where()).toBe(0);
+  // After the abort, no request may be sent, except one whose start was delayed.
+  if (mode !== 'not started') expect(posted.includes(KEY), where()).toBe(postedBefore);
   const next = open();
   const { errors } = await clock.until(resumed(next.client));
-  expect(errors, at()).toEqual([]);
+  expect(errors, where()).toEqual([]);
   const usage = await next.budget.usage();
-  const free = jobs.has('free') ? PRICE : 0;
-  expect(usage, at()).toMatchObject({ reservedTokens: 0, unresolved: [] });
-  expect(usage.spentTokens, at()).toBe(charged() - free);
+  const uncounted = jobs.has('without a budget') ? PRICE : 0;
+  expect(usage, where()).toMatchObject({ reservedTokens: 0, unresolved: [] });
+  expect(usage.spentTokens, where()).toBe(charged() - uncounted);
   // An upload may remain if the abort came with its first response: it has no bytes.
-  expect([...uploads.values()], at()).not.toContain('PUT');
+  expect([...uploads.values()], where()).not.toContain('PUT');
   return point.reached;
 }
 
-/** `npm run campaign -- aborts` runs every point. Otherwise the modes share every other one. */
+/** `npm run campaign -- aborts` aborts at every await. Otherwise, each mode aborts at some of them. */
 const STRIDE = process.env.CAMPAIGN === 'full' ? 1 : 2 * MODES.length;
 
 describe.each(Object.entries(PROGRAMS))('an abort at each await of %s', (_, program) => {
-  it.each(MODES)('rejects immediately and loses nothing (%s)', { timeout: 60_000 }, async (mode) => {
+  it.each(MODES)('rejects immediately, and loses neither jobs nor tokens (%s)', { timeout: 60_000 }, async (mode) => {
     const failures: string[] = [];
     const first = 1 + (STRIDE > 1 ? 2 * MODES.indexOf(mode) : 0);
     for (let index = first; ; index += STRIDE) {

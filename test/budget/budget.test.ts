@@ -14,8 +14,8 @@ import { errorOf } from '../support/rejection.js';
 import { json, stubbed } from '../transport/support.js';
 import { VIDEO } from './service.js';
 
-/** Creates a sandbox whose jobs cost ten tokens, and a client with a budget. */
-function spender(options: Partial<BudgetOptions> = {}, sandboxOptions: Partial<SandboxOptions> = {}) {
+/** Opens a sandbox whose jobs cost ten tokens, and a client with a budget. */
+function openClient(options: Partial<BudgetOptions> = {}, sandboxOptions: Partial<SandboxOptions> = {}) {
   const sandbox = createSandbox({ balanceTokens: 10_000, prices: 10, limits: 'off', ...sandboxOptions });
   const budget = ownBudget({ maxTokens: 35, ...options });
   return { sandbox, budget, client: sandbox.client({ budget, maxRetries: 0 }) };
@@ -23,7 +23,7 @@ function spender(options: Partial<BudgetOptions> = {}, sandboxOptions: Partial<S
 
 describe('a budget', () => {
   test('allows creates that fit, and rejects the others before sending anything', async () => {
-    const { sandbox, client, budget } = spender();
+    const { sandbox, client, budget } = openClient();
     const calls = await Promise.allSettled(Array.from({ length: 10 }, () => client.videos.create(VIDEO)));
     expect(calls.filter(({ status }) => status === 'fulfilled')).toHaveLength(3);
     expect(sandbox.requests).toHaveLength(3);
@@ -50,31 +50,31 @@ describe('a budget', () => {
   });
 
   test('releases the reservation of a rejected create', async () => {
-    const run = spender({}, { balanceTokens: 5 });
-    const error = await errorOf(run.client.videos.create(VIDEO));
+    const opened = openClient({}, { balanceTokens: 5 });
+    const error = await errorOf(opened.client.videos.create(VIDEO));
     expect(InsufficientBalanceError.isInstance(error)).toBe(true);
-    expect(await run.budget.usage()).toMatchObject({ spentTokens: 0, reservedTokens: 0 });
+    expect(await opened.budget.usage()).toMatchObject({ spentTokens: 0, reservedTokens: 0 });
   });
 
   test('releases the cost of a job that ended without a charge', async () => {
-    const run = spender();
-    run.sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_failed' });
-    const job = await run.client.videos.createAndWait(VIDEO, { throwOnFailure: false });
+    const opened = openClient();
+    opened.sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_failed' });
+    const job = await opened.client.videos.createAndWait(VIDEO, { throwOnFailure: false });
     expect(job.status).toBe('failed');
-    expect(await run.budget.usage()).toMatchObject({ spentTokens: 0, reservedTokens: 0 });
+    expect(await opened.budget.usage()).toMatchObject({ spentTokens: 0, reservedTokens: 0 });
   });
 
-  test('releases the cost on a webhook as well, and in another process', async () => {
-    const { sandbox, budget, client } = spender();
+  test('releases the cost of a failed job that a webhook reports to another process', async () => {
+    const { sandbox, budget, client } = openClient();
     const { job } = await client.videos.create(VIDEO);
     expect(await budget.usage()).toMatchObject({ spentTokens: 10, reservedTokens: 0 });
     // A separate account state, as in another process.
-    const elsewhere = new GenClient({ apiKey: 'sk-other', baseUrl: sandbox.baseUrl, budget });
-    elsewhere.notify({ data: { job: { id: job.id, status: 'failed' } } } as never);
+    const other = new GenClient({ apiKey: 'sk-other', baseUrl: sandbox.baseUrl, budget });
+    other.notify({ data: { job: { id: job.id, status: 'failed' } } } as never);
     await expect.poll(() => budget.usage()).toMatchObject({ spentTokens: 0, reservedTokens: 0 });
   });
 
-  test('releases nothing if the service rejects a retried lost create before it checks the key', async () => {
+  test('releases no tokens if the service rejects the retry of a lost create before it checks the key', async () => {
     const responses = [
       () => json({ success: true, data: { job: { id: 'job_0', status: 'processing' }, quoted_token_cost: 10 } }),
       () => Promise.reject(new TypeError('socket closed')),
@@ -92,30 +92,30 @@ describe('a budget', () => {
 
   test('counts a create at its actual quote, and learns that quote', async () => {
     let price = 10;
-    const run = spender({ maxTokens: 100 }, { prices: () => price });
-    await run.client.videos.create(VIDEO);
+    const opened = openClient({ maxTokens: 100 }, { prices: () => price });
+    await opened.client.videos.create(VIDEO);
     price = 25;
-    await run.client.videos.create(VIDEO);
-    expect(await run.budget.usage()).toMatchObject({ spentTokens: 35, reservedTokens: 0 });
-    expect(run.client.estimate({ call: 'videos', duration: 4 })).toEqual({ tokens: 25, basis: 'learned' });
+    await opened.client.videos.create(VIDEO);
+    expect(await opened.budget.usage()).toMatchObject({ spentTokens: 35, reservedTokens: 0 });
+    expect(opened.client.estimate({ call: 'videos', duration: 4 })).toEqual({ tokens: 25, basis: 'learned' });
   });
 
   test.each([20, 35, 400])(
-    'exceeds its limit by at most one job if the price rises to %i in a burst',
-    async (risen) => {
+    'exceeds its limit by at most one job if the price rises to %i before a burst',
+    async (newPrice) => {
       let price = 10;
-      const { sandbox, client, budget } = spender({ maxTokens: 200 }, { prices: () => price });
+      const { sandbox, client, budget } = openClient({ maxTokens: 200 }, { prices: () => price });
       await client.videos.create(VIDEO);
-      price = risen;
+      price = newPrice;
       await Promise.allSettled(Array.from({ length: 40 }, () => client.videos.create(VIDEO)));
       const total = sandbox.jobs.reduce((sum, job) => sum + (job.quotedTokenCost ?? 0), 0);
       expect((await budget.usage()).spentTokens).toBe(total);
-      expect(total).toBeLessThanOrEqual(200 + risen);
+      expect(total).toBeLessThanOrEqual(200 + newPrice);
     },
   );
 
   test('of the client counts in addition to the budget of the call', async () => {
-    const { sandbox, client, budget } = spender({ maxTokens: 1_000 });
+    const { sandbox, client, budget } = openClient({ maxTokens: 1_000 });
     const tenant = ownBudget({ maxTokens: 10, scope: 'tenant-7' });
     await client.videos.create(VIDEO, { budget: tenant });
     const rejected = client.videos.create(VIDEO, { budget: tenant });
@@ -129,7 +129,7 @@ describe('a budget', () => {
   });
 
   test('covers every job of createAndWait', async () => {
-    const { sandbox, client, budget } = spender({ maxTokens: 15 });
+    const { sandbox, client, budget } = openClient({ maxTokens: 15 });
     sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_timeout' });
     const job = await client.videos.createAndWait(VIDEO, { recover: { generation_timeout: 1 } });
     expect(job.tries).toHaveLength(2);
@@ -138,8 +138,8 @@ describe('a budget', () => {
     expect(error).toMatchObject({ code: 'budget_exceeded', leftTokens: 5 });
   });
 
-  test('has the full limit in each of its scopes, which errors identify', async () => {
-    const { sandbox } = spender();
+  test('has the full limit in each scope, and its errors identify the scope', async () => {
+    const { sandbox } = openClient();
     const budget = ownBudget({ maxTokens: 10 });
     const create = (name: string) => sandbox.client().videos.create(VIDEO, { budget: budget.scoped(name) });
     await create('ann');
@@ -152,7 +152,7 @@ describe('a budget', () => {
   });
 
   test('rejects before uploading files', async () => {
-    const { sandbox, client } = spender({ maxTokens: 0 });
+    const { sandbox, client } = openClient({ maxTokens: 0 });
     const file = new Blob(['\x89PNG\r\n\x1a\n'], { type: 'image/png' });
     const error = await errorOf(client.videos.create({ ...VIDEO, first_frame_upload_id: file }));
     expect(error).toMatchObject({ code: 'budget_exceeded' });
@@ -161,7 +161,7 @@ describe('a budget', () => {
 
   test('sends nothing if its store is unavailable', async () => {
     const unavailable = () => Promise.reject(new Error('connection refused'));
-    const { sandbox, client } = spender({ store: createStore({ read: unavailable, write: unavailable }) });
+    const { sandbox, client } = openClient({ store: createStore({ read: unavailable, write: unavailable }) });
     const error = await errorOf(client.videos.create(VIDEO));
     expect(error).toMatchObject({
       name: 'ConnectionError',
@@ -176,7 +176,7 @@ describe('a budget', () => {
 
 describe('an unknown price', () => {
   test('allows one create at a time, so that the limit is exceeded by at most one job', async () => {
-    const { sandbox, client, budget } = spender({ maxTokens: 12 }, { prices: 50 });
+    const { sandbox, client, budget } = openClient({ maxTokens: 12 }, { prices: 50 });
     const calls = await Promise.allSettled(Array.from({ length: 20 }, () => client.videos.create(VIDEO)));
     expect(calls.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
     expect(sandbox.jobs).toHaveLength(1);
@@ -184,7 +184,7 @@ describe('an unknown price', () => {
   });
 
   test("is rejected if unknownPrice is 'refuse'", async () => {
-    const { sandbox, client } = spender({ unknownPrice: 'refuse' });
+    const { sandbox, client } = openClient({ unknownPrice: 'refuse' });
     const error = await errorOf(client.videos.create(VIDEO));
     expect(error).toMatchObject({ code: 'budget_exceeded', estimateTokens: undefined, leftTokens: 35 });
     expect((error as Error).message).toContain(
@@ -193,20 +193,20 @@ describe('an unknown price', () => {
     expect(sandbox.requests).toHaveLength(0);
   });
 
-  test('is estimated by a function until the real one is learned', async () => {
-    const requested: unknown[] = [];
+  test('is estimated by a function until the real price is learned', async () => {
+    const priced: unknown[] = [];
     const unknownPrice: BudgetOptions['unknownPrice'] = (job) => {
-      requested.push(job);
+      priced.push(job);
       return job.call === 'videos' ? 36 : undefined;
     };
-    const { client } = spender({ unknownPrice });
+    const { client } = openClient({ unknownPrice });
     expect(await errorOf(client.videos.create(VIDEO))).toMatchObject({ code: 'budget_exceeded', estimateTokens: 36 });
-    expect(requested[0]).toEqual({ call: 'videos', duration: 4 });
+    expect(priced[0]).toEqual({ call: 'videos', duration: 4 });
     await client.images.create({ prompt: 'a fox' });
   });
 
   test.each([-1, Number.POSITIVE_INFINITY, '5', null])('fails the create if unknownPrice returns %j', async (price) => {
-    const { sandbox, client } = spender({ unknownPrice: () => price as never });
+    const { sandbox, client } = openClient({ unknownPrice: () => price as never });
     expect(await errorOf(client.videos.create(VIDEO))).toMatchObject({
       message: expect.stringMatching(/^unknownPrice\(\) must be a number of tokens, 0 or more, or undefined, not /),
     });
@@ -227,7 +227,7 @@ describe('a period', () => {
     ['month', '2026-02-01T00:00:00.000Z'],
     [30_000, '2026-02-01T00:00:20.000Z'],
   ] as const)('of %s ends on time, and the next one starts with all tokens', async (per, resetsAt) => {
-    const { client, budget } = spender({ per, maxTokens: 10 });
+    const { client, budget } = openClient({ per, maxTokens: 10 });
     await client.videos.create(VIDEO);
     const error = await errorOf(client.videos.create(VIDEO));
     expect(error).toMatchObject({ code: 'budget_exceeded', leftTokens: 0, resetsAt });
@@ -240,7 +240,7 @@ describe('a period', () => {
 
   test("doesn't restart if the clock is set back", async () => {
     vi.setSystemTime(Date.parse('2026-02-01T00:00:05Z'));
-    const { client } = spender({ per: 'day', maxTokens: 10 });
+    const { client } = openClient({ per: 'day', maxTokens: 10 });
     await client.videos.create(VIDEO);
     vi.setSystemTime(Date.parse('2026-01-31T23:59:55Z'));
     expect(await errorOf(client.videos.create(VIDEO))).toMatchObject({ code: 'budget_exceeded' });
@@ -274,7 +274,7 @@ describe('createBudget', () => {
     );
   });
 
-  test('identifies the option that a store or a budget belongs to', () => {
+  test('suggests the correct option for a store or a budget passed to the wrong one', () => {
     const [store, budget] = [memoryStore(), createBudget({ maxTokens: 1 })];
     const toStore = /^store must be the result of fileStore.*, not an object\. Pass the budget as budget\.$/;
     const toBudget =
@@ -294,10 +294,10 @@ describe('createBudget', () => {
     expect(() => createBudget(options)).toThrow('a value threw when it was read');
   });
 
-  test('alerts once when the balance falls below a limit, and again after it has recovered', async () => {
+  test('calls onLow once when the balance falls below a limit, and again after it has recovered', async () => {
     const low: number[] = [];
     let price = 10;
-    const { sandbox, client } = spender(
+    const { sandbox, client } = openClient(
       {
         maxTokens: 1_000,
         lowBalanceTokens: 60,

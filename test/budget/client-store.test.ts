@@ -11,26 +11,26 @@ describe('a budget without its own store', () => {
     const store = memoryStore();
     const budget = createBudget({ maxTokens: 35, per: 'day', scope: 'team' });
     await sandbox.client({ store, budget }).videos.create(VIDEO);
-    const elsewhere = createBudget({ maxTokens: 35, per: 'day', scope: 'team', store });
-    expect((await elsewhere.usage()).spentTokens).toBe(10);
+    const other = createBudget({ maxTokens: 35, per: 'day', scope: 'team', store });
+    expect((await other.usage()).spentTokens).toBe(10);
     expect((await budget.usage()).spentTokens).toBe(10);
   });
 
-  test('without a scope shares one sum with all others, whether set by call, client, or withOptions (U1)', async () => {
+  test('and without a scope shares its tokens with all others, whether set by call, client, or withOptions (U1)', async () => {
     const sandbox = openSandbox();
     const store = memoryStore();
     const unscoped = () => createBudget({ maxTokens: 25 });
     const client = sandbox.client({ store, maxRetries: 0 });
-    const restarted = () => sandbox.client({ store, maxRetries: 0, budget: unscoped() });
     const creates = [
       () => client.videos.create(VIDEO, { budget: unscoped() }),
       () => client.withOptions({ budget: unscoped() }).videos.create(VIDEO),
-      () => restarted().videos.create(VIDEO),
+      () => sandbox.client({ store, maxRetries: 0, budget: unscoped() }).videos.create(VIDEO),
     ];
     await creates[0]?.();
     await creates[1]?.();
-    for (const create of creates)
+    for (const create of creates) {
       await expect(create()).rejects.toMatchObject({ code: 'budget_exceeded', scope: 'default' });
+    }
   });
 
   test("uses the client's store even if passed to a call", async () => {
@@ -44,8 +44,8 @@ describe('a budget without its own store', () => {
 
   test('counts once per process if its client has no store, however often it is created (U1)', async () => {
     const sandbox = openSandbox();
-    const run = () => sandbox.client({ budget: createBudget({ maxTokens: 15 }), maxRetries: 0 });
-    await run().videos.create(VIDEO);
-    await expect(run().videos.create(VIDEO)).rejects.toMatchObject({ code: 'budget_exceeded', scope: 'default' });
+    const newClient = () => sandbox.client({ budget: createBudget({ maxTokens: 15 }), maxRetries: 0 });
+    await newClient().videos.create(VIDEO);
+    await expect(newClient().videos.create(VIDEO)).rejects.toMatchObject({ code: 'budget_exceeded', scope: 'default' });
   });
 });

@@ -43,8 +43,8 @@ describe('a create sent with a derived key because the service deleted its uploa
       expect([errorKey.slice(-3), (await budget.usage()).unresolved.length]).toEqual([':f1', 1]);
     });
 
-    it.each(['the key in its error', 'the original key'])('is released by %s', async (by) => {
-      await budget.release(by === 'the original key' ? key : errorKey);
+    it.each(['the key in its error', 'the original key'])('is released by %s', async (name) => {
+      await budget.release(name === 'the original key' ? key : errorKey);
       expect(await budget.usage()).toMatchObject({ unresolved: [], reservedTokens: 0, spentTokens: 0 });
     });
   });

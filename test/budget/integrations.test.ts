@@ -9,14 +9,14 @@ import { ownBudget } from '../support/own-budget.js';
 import { errorOf } from '../support/rejection.js';
 import { VIDEO } from './service.js';
 
-function spender() {
+function openClient() {
   const sandbox = createSandbox({ prices: 10, jobDurationMs: 0, limits: 'off' });
   const budget = ownBudget({ maxTokens: 25 });
   return { sandbox, budget, client: sandbox.client({ budget, rateLimit: 'off' }) };
 }
 
 test("an AI SDK model that would exceed the budget rejects with the budget's error", async () => {
-  const { sandbox, client } = spender();
+  const { sandbox, client } = openClient();
   const model = createGen({ client }).video('svc-video-fast');
   const providerOptions = { gen: { pollIntervalMs: 5 } };
   const generateOne = () => generateVideo({ model, prompt: 'a fox', duration: 4, maxRetries: 0, providerOptions });
@@ -29,7 +29,7 @@ test("an AI SDK model that would exceed the budget rejects with the budget's err
 });
 
 test('a durable run that would exceed the budget fails permanently, and a repeated run counts once', async () => {
-  const { sandbox, budget, client } = spender();
+  const { sandbox, budget, client } = openClient();
   const activities = createActivities(client);
   const engine: DurableEngine = {
     call: (_step, activity, input) => activities[activity](input),

@@ -46,7 +46,7 @@ describe('two budgets of one call', () => {
   });
 });
 
-it('resume() affects no creates in flight, neither of its own process nor of another one', async () => {
+it('resume() affects no creates in flight, whether of its process or of another', async () => {
   const { promise: responded, resolve: respond } = deferred();
   const { clock, open, posted } = simulate();
   const one = open();
@@ -59,7 +59,7 @@ it('resume() affects no creates in flight, neither of its own process nor of ano
   expect(posted).toEqual(['order-1']);
 });
 
-it("a crashed process's create is retried with its key immediately, even while another one waits for its price", async () => {
+it("a crashed process's create can be retried with its key while another create waits for its price", async () => {
   const { clock, open, state } = simulate();
   const one = open();
   state.respond = () => 'never';
@@ -70,10 +70,10 @@ it("a crashed process's create is retried with its key immediately, even while a
   const { client, budget } = open();
   const startMs = clock.now();
   const waiting = client.videos.create(VIDEO);
-  const again = client.videos.create(VIDEO, { idempotencyKey: 'order-1' });
-  // The clock jumps to its next timer, so finish all work that needs none first.
+  const retried = client.videos.create(VIDEO, { idempotencyKey: 'order-1' });
+  // The clock jumps to its next timer, so first finish all work that needs no timer.
   for (let turn = 0; turn < 20; turn++) await settle();
-  await clock.until(Promise.all([waiting, again]));
+  await clock.until(Promise.all([waiting, retried]));
   expect(clock.now() - startMs).toBeLessThan(2_000);
   expect(await budget.usage()).toMatchObject({ spentTokens: 2 * PRICE, reservedTokens: 0 });
 });
@@ -117,9 +117,9 @@ it.each([1_000, 3_000, 6_000, 12_000, 25_000])(
       read: (...args) => (isDisconnected ? Promise.reject(new Error('disconnected')) : store.read(...args)),
     };
     const budget = budgetIn(failing, 'team', 100);
-    const spender = client.withOptions({ store: failing, budget });
-    const { job } = await clock.until(spender.videos.create(VIDEO));
-    await clock.until(spender.jobs.get(job.id));
+    const affected = client.withOptions({ store: failing, budget });
+    const { job } = await clock.until(affected.videos.create(VIDEO));
+    await clock.until(affected.jobs.get(job.id));
     await clock.advance(outageMs);
     isDisconnected = false;
     await clock.advance(20_000);
@@ -132,11 +132,11 @@ it('concurrent creates share their transactions', async () => {
   const { client, store } = open();
   const read = vi.fn(store.read);
   const counted: Store = { ...store, read };
-  const budget = ownBudget({ maxTokens: 1e6, scope: 'crowd', store: counted, unknownPrice: () => PRICE });
-  const crowd = client.withOptions({ store: counted, budget });
-  await clock.until(crowd.videos.create(VIDEO));
+  const budget = ownBudget({ maxTokens: 1e6, store: counted, unknownPrice: () => PRICE });
+  const counting = client.withOptions({ store: counted, budget });
+  await clock.until(counting.videos.create(VIDEO));
   read.mockClear();
-  await clock.until(Promise.all(Array.from({ length: 200 }, () => crowd.videos.create(VIDEO))));
+  await clock.until(Promise.all(Array.from({ length: 200 }, () => counting.videos.create(VIDEO))));
   expect(jobs.size).toBe(201);
   expect(read.mock.calls.length).toBeLessThan(60);
 });

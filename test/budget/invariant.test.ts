@@ -53,7 +53,7 @@ function options(unknownPrice: WorldOptions['unknownPrice']): fc.Arbitrary<World
 
 const FAULTS: readonly Fault[] = ['no price', 'lost', 'late', 'not created', 'rejected', 'busy', 'unsent'];
 
-describe('whatever the service, the processes, the store, and the clock do', () => {
+describe('with any faults of the service, processes, store, and clock', () => {
   test.each([
     ['one at a time', options('one-at-a-time'), FAULTS],
     // A create without a price in its response counts at the user's estimate.
@@ -79,7 +79,7 @@ describe('whatever the service, the processes, the store, and the clock do', () 
     120_000,
   );
 
-  test('a brief clock setback releases nothing that a live process owns', async () => {
+  test('a clock that is set back briefly releases no reservation of a live process', async () => {
     const create = (process: number, key: number, fault: Fault, ms = 0): WorldEvent => {
       return { type: 'create', process, kind: 0, key, fault, ms };
     };

@@ -1,4 +1,4 @@
-// A budget's memory use per create (U4).
+// The memory that a budget uses per create (U4).
 import { expect, test } from 'vitest';
 import { createBudget, GenClient, memoryStore } from '../../src/index.js';
 import { ledgerOf } from '../../src/ledger/ledger.js';
@@ -27,7 +27,7 @@ function openProgram(status: 'processing' | 'completed') {
 
 const CALLS = Array.from({ length: 50 }, (_, at) => ({ prompt: `fox ${at}` }));
 
-test("a finished create leaves nothing behind, unless its key is the caller's", async () => {
+test("a finished create leaves no value in the store, unless its key is the caller's", async () => {
   const { client, budget, recorded } = openProgram('completed');
   await Promise.all(CALLS.map((params) => client.images.createAndWait(params)));
   expect(recorded()).toEqual([]);
@@ -37,7 +37,7 @@ test("a finished create leaves nothing behind, unless its key is the caller's", 
   expect((await budget.usage()).spentTokens).toBe(3 * 51);
 });
 
-test('the ledger retains the newest 10,000 creates without a wait, and counts the cost of all', async () => {
+test('the ledger retains the newest 10,000 creates that no call waits for, and counts the cost of all', async () => {
   const { client, budget, recorded, ledger } = openProgram('processing');
   await Promise.all(CALLS.map((params) => client.images.create(params)));
   expect(recorded().length).toBeGreaterThanOrEqual(2 * CALLS.length);

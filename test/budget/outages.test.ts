@@ -14,22 +14,22 @@ const slowLimits = { rateLimit: 'wait', limits: { 'videos.create': { limit: 1, w
 // After a response, calls wait up to two seconds of real time for the store.
 beforeEach(() => startFastTime(50));
 
-/** Tracks a call: `sent`, its error's name, or `pending`. */
-function outcomeOf(call: Promise<unknown>): { now: string } {
-  const outcome = { now: 'pending' };
+/** Tracks a call's state: `pending`, `sent`, or its error's name. */
+function track(call: Promise<unknown>): { state: string } {
+  const tracked = { state: 'pending' };
   call.then(
-    () => Object.assign(outcome, { now: 'sent' }),
-    (error: Error) => Object.assign(outcome, { now: error.name }),
+    () => Object.assign(tracked, { state: 'sent' }),
+    (error: Error) => Object.assign(tracked, { state: error.name }),
   );
-  return outcome;
+  return tracked;
 }
 
-/** Runs all work that needs no timer. */
-async function turns(): Promise<void> {
+/** Finishes all work that needs no timer. */
+async function settleAll(): Promise<void> {
   for (let turn = 0; turn < 60; turn++) await settle();
 }
 
-it('records the outcomes of 600 jobs after a store outage of 20 s', async () => {
+it('the outcomes of 600 jobs are recorded after a store outage of 20 s', async () => {
   const { clock, jobs, posted, state, open, charged } = simulate();
   const { client, budget, life } = open({ budget: { maxTokens: 1e6, ...priced } });
   await clock.until(client.videos.create(VIDEO));
@@ -40,7 +40,7 @@ it('records the outcomes of 600 jobs after a store outage of 20 s', async () => 
   const settled = Promise.allSettled(calls);
   for (let turn = 0; turn < 500 && jobs.size < 601; turn++) await clock.advance(1);
   expect(jobs.size).toBe(601);
-  await turns();
+  await settleAll();
   life.isDisconnected = true;
   let failed = 0;
   for (const job of jobs.values()) {
@@ -64,7 +64,7 @@ it.each([
   ['a server', false],
   ['Workers', true],
 ])(
-  'writes the outcome of a job once after an outage in which it was polled 1,000 times (%s)',
+  'the outcome of a job is written once after an outage in which it was polled 1,000 times (%s)',
   async (_, perRequest) => {
     const { clock, open, jobs } = simulate({ perRequest });
     const { client, budget, life } = open({ budget: priced });
@@ -72,14 +72,14 @@ it.each([
     await clock.until(client.videos.create(VIDEO));
     life.isDisconnected = true;
     const polls = Promise.all(Array.from({ length: 1_000 }, (_, at) => client.jobs.get(`job_${1 + (at % 2)}`)));
-    await turns();
+    await settleAll();
     await clock.advance(10_000);
     await polls;
     const rules = vi.spyOn(LedgerTransaction.prototype, 'jobEntry');
     life.isDisconnected = false;
     await clock.advance(15_000);
-    await turns();
-    // Each rule runs again until the step has read its keys, and on Workers again in the retry of its own request.
+    await settleAll();
+    // A rule runs several times until the step has read its keys and, on Workers, when its request retries it.
     expect(rules.mock.calls.length).toBeLessThan(30);
     rules.mockRestore();
     expect(await clock.until(budget.usage())).toMatchObject({ spentTokens: jobs.size * PRICE, reservedTokens: 0 });
@@ -87,7 +87,7 @@ it.each([
   30_000,
 );
 
-it('retains all creates and the latest 10,000 outcomes in an outage', async () => {
+it('all creates and the latest 10,000 outcomes are retained in an outage', async () => {
   const { clock, open } = simulate();
   const { store, life } = open();
   const ledger = ledgerOf(store, clock);
@@ -109,29 +109,29 @@ it('retains all creates and the latest 10,000 outcomes in an outage', async () =
   expect([...written].slice(0, 2)).toEqual(['create', 'outcome 100']);
 });
 
-it('a create reserves again before it is sent if its process was disconnected for over 30 s', async () => {
+it('a create reserves its price again before it is sent if its process was disconnected for over 30 s', async () => {
   const { clock, open, posted } = simulate();
   const budget = { maxTokens: 15, ...priced };
   const slow = open({ budget, ...slowLimits });
   const quick = open({ budget });
   await clock.until(slow.client.withOptions({ budget: undefined }).videos.create(VIDEO));
-  const late = outcomeOf(slow.client.videos.create(VIDEO, { idempotencyKey: 'late' }));
+  const late = track(slow.client.videos.create(VIDEO, { idempotencyKey: 'late' }));
   await clock.advance(1_000);
   slow.life.isDisconnected = true;
   await clock.advance(40_000);
   await clock.until(quick.client.videos.create(VIDEO, { idempotencyKey: 'quick' }));
   slow.life.isDisconnected = false;
   await clock.advance(40_000);
-  expect([late.now, posted.includes('late')]).toEqual(['BudgetExceededError', false]);
+  expect([late.state, posted.includes('late')]).toEqual(['BudgetExceededError', false]);
   expect(await quick.budget.usage()).toMatchObject({ spentTokens: PRICE, reservedTokens: 0 });
 });
 
-it('a create reserves again before it is sent if a crashed process had also started it', async () => {
+it('a create reserves its price again before it is sent if a crashed process had also started it', async () => {
   const { clock, open, posted } = simulate();
   const budget = { maxTokens: 15, ...priced };
   const [first, second, third] = [open({ budget, ...slowLimits }), open({ budget, ...slowLimits }), open({ budget })];
   await clock.until(first.client.withOptions({ budget: undefined }).videos.create(VIDEO));
-  const order = outcomeOf(first.client.videos.create(VIDEO, { idempotencyKey: 'order' }));
+  const order = track(first.client.videos.create(VIDEO, { idempotencyKey: 'order' }));
   await clock.advance(1_000);
   void second.client.videos.create(VIDEO, { idempotencyKey: 'order' }).catch(() => {});
   await clock.advance(1_000);
@@ -140,7 +140,7 @@ it('a create reserves again before it is sent if a crashed process had also star
   await Promise.race([third.client.videos.create(VIDEO).catch(() => {}), clock.advance(1_000)]);
   await clock.advance(60_000);
   expect(posted).toHaveLength(2);
-  expect(order.now).not.toBe('pending');
+  expect(order.state).not.toBe('pending');
 });
 
 it("an unsent second call doesn't affect the create that a crashed call sent with the same key", async () => {
@@ -153,11 +153,11 @@ it("an unsent second call doesn't affect the create that a crashed call sent wit
   await clock.advance(1_000);
   sender.life.isDead = true;
   const stop = new AbortController();
-  const second = outcomeOf(waiter.client.videos.create(VIDEO, { idempotencyKey: 'order', signal: stop.signal }));
+  const second = track(waiter.client.videos.create(VIDEO, { idempotencyKey: 'order', signal: stop.signal }));
   await clock.advance(35_000);
   stop.abort();
   await clock.advance(1_000);
-  expect([second.now, jobs.size]).toEqual(['AbortError', 2]);
+  expect([second.state, jobs.size]).toEqual(['AbortError', 2]);
   expect(await openKeys(waiter.client)).toContain('order');
   expect(await waiter.budget.usage()).toMatchObject({ reservedTokens: PRICE, unresolved: ['order'] });
 });
@@ -186,7 +186,7 @@ it('onWait reports a wait for a budget', async () => {
   await clock.until(settled);
 });
 
-it('a resume() that times out releases what it has claimed', async () => {
+it('a resume() that times out releases the creates that it has claimed', async () => {
   const { clock, state, open } = simulate();
   const old = open();
   for (const idempotencyKey of ['a', 'b', 'c']) await clock.until(old.client.videos.create(VIDEO, { idempotencyKey }));
@@ -215,16 +215,16 @@ it.each(['fails', 'hangs'] as const)('an abort ends resume() immediately while t
     yielded += 1;
     Object.assign(life, how === 'fails' ? { isDisconnected: true } : { isDead: true });
   };
-  const loop = outcomeOf(resumeWith(client, { signal: stop.signal }, disrupt));
+  const loop = track(resumeWith(client, { signal: stop.signal }, disrupt));
   while (yielded === 0) await clock.advance(100);
-  await turns();
-  expect([yielded, loop.now]).toEqual([1, 'pending']);
+  await settleAll();
+  expect([yielded, loop.state]).toEqual([1, 'pending']);
   stop.abort();
-  await turns();
-  expect(loop.now).not.toBe('pending');
+  await settleAll();
+  expect(loop.state).not.toBe('pending');
 });
 
-it('a file stored by another process completes the create, even if nobody polled the job', async () => {
+it('a file stored by another process completes the create, even if the job was never polled', async () => {
   const { clock, state, open } = simulate();
   const [first, second] = [open(), open()];
   state.outcomes = [{ status: 'processing' }];

@@ -36,10 +36,10 @@ it("a run's second create reserves tokens even though its first key has ended", 
   for (const idempotencyKey of keys)
     await clock.until(client.videos.createAndWait(VIDEO, { idempotencyKey }).catch(() => {}));
   await clock.advance(10);
-  const again = keys.map((idempotencyKey) =>
+  const repeated = keys.map((idempotencyKey) =>
     client.videos.createAndWait(VIDEO, { idempotencyKey, recover: { generation_failed: 1 } }),
   );
-  await clock.until(Promise.allSettled(again));
+  await clock.until(Promise.allSettled(repeated));
   expect(charged()).toBe(PRICE);
 });
 
@@ -113,7 +113,7 @@ it('a create in flight counts until it ends, across periods', async () => {
   expect(await budget.usage()).toMatchObject({ reservedTokens: PRICE, unresolved: [] });
 });
 
-it('two budgets with the same scope and period share one sum with two limits', async () => {
+it('two budgets with the same scope and period share their tokens, but each enforces its own limit', async () => {
   const { clock, open } = simulate();
   const { client, budget, store } = open();
   const same = ownBudget({ scope: 'team', per: 'month', maxTokens: 15, store });
@@ -124,7 +124,7 @@ it('two budgets with the same scope and period share one sum with two limits', a
 });
 
 it.each(['create', 'createAndWait'] as const)(
-  "a failed second %s with the same key doesn't affect the first one in flight",
+  "a failed second %s with the same key doesn't affect the first call in flight",
   async (method) => {
     const { clock, state, open } = simulate();
     const { client, budget } = open({ budget: { maxTokens: 15, unknownPrice: () => PRICE } });
@@ -166,7 +166,7 @@ it('a run of two jobs counts once if it is repeated with its key', async () => {
 it.each([
   ['raised', 20, 60],
   ['lowered', 60, 20],
-])('creates that wait while the limit of their budget is %s retain their original limit', async (_, before, after) => {
+])('creates that wait while the limit of their budget is %s use their original limit', async (_, before, after) => {
   const { clock, posted, state, jobs, open, charged } = simulate();
   state.outcomes = Array.from({ length: 20 }, () => ({ status: 'processing' }));
   const limits = { before, after };
@@ -175,9 +175,9 @@ it.each([
     after: open({ budget: { maxTokens: after, unknownPrice: () => PRICE } }),
   };
   const calls: Promise<unknown>[] = [];
-  const createSix = (which: 'before' | 'after') => {
+  const createSix = (when: 'before' | 'after') => {
     for (let at = 0; at < 6; at++) {
-      const create = clients[which].client.videos.create(VIDEO, { idempotencyKey: `${which}-${at}` });
+      const create = clients[when].client.videos.create(VIDEO, { idempotencyKey: `${when}-${at}` });
       calls.push(
         create.then(
           () => 'sent',
@@ -191,7 +191,7 @@ it.each([
   createSix('after');
   const outcomes = await clock.until(Promise.all(calls));
   expect(['sent', 'spent', 'unresolved']).toEqual(expect.arrayContaining(outcomes));
-  // Each was sent only while its own limit covered all earlier ones as well.
+  // Each create was sent only while its own limit also covered all earlier creates.
   const overLimit = posted.filter(
     (key, at) => (at + 1) * PRICE > limits[key.startsWith('before') ? 'before' : 'after'],
   );

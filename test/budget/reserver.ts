@@ -1,4 +1,4 @@
-// Records creates in the ledger as a process's calls do, without a service.
+// Records creates in the ledger as a process's calls do, but without a service.
 import { noRoomError } from '../../src/ledger/counting-budget.js';
 import { ledgerOf } from '../../src/ledger/ledger.js';
 import type { BudgetTerms } from '../../src/rules/budget.js';
@@ -15,12 +15,12 @@ export interface Order {
   readonly priceClass?: string;
   readonly isFixedPrice?: boolean;
   readonly learnedTokens?: number | undefined;
-  readonly guessedTokens?: number | undefined;
+  readonly estimatedTokens?: number | undefined;
   readonly signal?: AbortSignal;
 }
 
-/** The service's response. */
-export interface Spent {
+/** The service's response to a create. */
+export interface AcceptedJob {
   readonly jobId: string;
   readonly quotedTokens: number | undefined;
 }
@@ -30,20 +30,20 @@ export function reserverOn(store: Store, clock: Clock, terms: BudgetTerms) {
   const ledger = ledgerOf(store, clock);
   return {
     async reserve({ idempotencyKey: key, signal, ...order }: Order) {
-      const { priceClass = 'video', isFixedPrice: hasFixedPrice = true, learnedTokens, guessedTokens } = order;
+      const { priceClass = 'video', isFixedPrice: hasFixedPrice = true, learnedTokens, estimatedTokens } = order;
       const [owner, id] = [ledger.startCall(), entryId('account', key)];
       const nowMs = clock.now();
       const entry: OpenCreate = {
         ...{ key, sentKey: key, account: 'account', call: 'videos', params: null, atMs: nowMs, sinceMs: nowMs },
-        ...{ tokens: learnedTokens ?? guessedTokens ?? null, isLearned: learnedTokens !== undefined },
+        ...{ tokens: learnedTokens ?? estimatedTokens ?? null, isLearned: learnedTokens !== undefined },
         ...{ phase: 'open', isReserved: true, owners: [owner], budgets: [terms], priceClass, hasFixedPrice },
         ...{ retainUntilStored: false, rules: null },
       };
-      const fail = (outcome: 'refused' | 'unsent' | 'lost') =>
+      const recordFailure = (outcome: 'refused' | 'unsent' | 'lost') =>
         ledger.record((tx) => failCreate(tx, { id, owner, outcome }));
       const request = { id, owner, entry, rejectsUnknown: [false], mayBeUsed: true };
       const result = await ledger.reserve(request, { signal }).catch((error) => {
-        void fail('unsent').catch(() => {});
+        void recordFailure('unsent').catch(() => {});
         ledger.endCall(owner);
         throw error;
       });
@@ -53,25 +53,25 @@ export function reserverOn(store: Store, clock: Clock, terms: BudgetTerms) {
       }
       return {
         /** Returns true if the request may be sent. */
-        async sent() {
+        async send() {
           const budgets = [terms];
-          const sent = { id, owner, params: null, sentKey: key, keys: keysOf(id, entry), budgets };
-          const { outcome } = await ledger.send(sent, { signal });
+          const request = { id, owner, params: null, sentKey: key, keys: keysOf(id, entry), budgets };
+          const { outcome } = await ledger.send(request, { signal });
           return outcome === 'sent';
         },
-        async answered({ jobId, quotedTokens = undefined }: Spent) {
+        async accept({ jobId, quotedTokens = undefined }: AcceptedJob) {
           const response = { jobId, quotedTokens: quotedTokens ?? null, isUncharged: false };
           await ledger.record((tx) => acceptCreate(tx, { id, owner, fallback: entry, sentKey: key, ...response }));
           ledger.endCall(owner);
         },
-        async failed({ error, wasSent }: { readonly error: unknown; readonly wasSent: boolean }) {
-          await fail(wasSent ? outcomeUnderKey(error) : 'unsent');
+        async fail({ error, wasSent }: { readonly error: unknown; readonly wasSent: boolean }) {
+          await recordFailure(wasSent ? outcomeUnderKey(error) : 'unsent');
           ledger.endCall(owner);
         },
       };
     },
     /** Records a charge from a poll. */
-    async charged(jobId: string, chargedTokens: number) {
+    async recordCharge(jobId: string, chargedTokens: number) {
       await ledger.record((tx) => {
         const id = tx.jobEntry(jobId);
         if (id !== undefined) endCreate(tx, { id, jobId, status: 'completed', chargedTokens });

@@ -1,4 +1,4 @@
-// Every create counts, whatever the service responds.
+// Every create counts in its budget, whatever the service's response.
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { BudgetExceededError, type GenClient, type Logger } from '../../src/index.js';
 import { connectionRefused } from '../store/simulation.js';
@@ -129,8 +129,10 @@ describe('a price that is missing from the response', () => {
 
 describe('lost responses', () => {
   test('count at the learned price once a create of the same kind has a response', async () => {
-    let cut = 1;
-    const service = openService({ respond: (job) => (cut-- > 0 ? new TypeError('terminated') : quoted(job)) });
+    let lostResponses = 1;
+    const service = openService({
+      respond: (job) => (lostResponses-- > 0 ? new TypeError('terminated') : quoted(job)),
+    });
     const { client, budget } = clientWithBudget(service, { maxTokens: 100 });
     const outcomes = await runInSequence(20, (number) =>
       client.videos.create(VIDEO, { idempotencyKey: `order-${number}` }),
@@ -150,11 +152,13 @@ describe('lost responses', () => {
   });
 
   test('count at a price learned by another budget in the process', async () => {
-    let cut = 0;
-    const service = openService({ respond: (job) => (cut-- > 0 ? new TypeError('terminated') : quoted(job)) });
+    let lostResponses = 0;
+    const service = openService({
+      respond: (job) => (lostResponses-- > 0 ? new TypeError('terminated') : quoted(job)),
+    });
     const { client, budget } = clientWithBudget(service, { maxTokens: 100 });
     await client.withOptions({ budget: undefined }).videos.create(VIDEO);
-    cut = 1;
+    lostResponses = 1;
     await runInSequence(1, () => client.videos.create(VIDEO));
     expect(await budget.usage()).toMatchObject({
       reservedTokens: 12,
@@ -174,11 +178,11 @@ describe('lost responses', () => {
   });
 });
 
-test('creates that were never sent use no tokens', async () => {
+test('creates that are never sent use no tokens', async () => {
   const { client, budget } = clientWithBudget(openService(), { maxTokens: 1_000, per: 'day' });
   await client.videos.create(VIDEO);
-  const refusing = client.withOptions({ fetch: () => Promise.reject(connectionRefused()) });
-  await Promise.allSettled(Array.from({ length: 82 }, () => refusing.videos.create(VIDEO)));
+  const offline = client.withOptions({ fetch: () => Promise.reject(connectionRefused()) });
+  await Promise.allSettled(Array.from({ length: 82 }, () => offline.videos.create(VIDEO)));
   expect(await budget.usage()).toMatchObject({ spentTokens: 12, reservedTokens: 0, unresolved: [] });
 });
 

@@ -10,7 +10,7 @@ import { clientWithBudget, openService, type ServiceOptions, VIDEO } from './ser
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-/** Creates a store that can hang, and counts its requests. */
+/** Opens a store that counts its requests and can hang. */
 function openHangingStore() {
   const memory = memoryStore();
   const hang = () => new Promise<never>(() => {});
@@ -42,7 +42,7 @@ async function timed(call: Promise<unknown>): Promise<{ readonly ms: number; rea
 }
 
 describe.each(['reads', 'writes'] as const)('a store whose %s hang', (hangs) => {
-  test("doesn't delay an abort, and sends nothing", async () => {
+  test("doesn't delay an abort, and the create isn't sent", async () => {
     const { state, service, client } = openClient();
     state.hangs = hangs;
     const controller = new AbortController();
@@ -53,7 +53,7 @@ describe.each(['reads', 'writes'] as const)('a store whose %s hang', (hangs) => 
     expect(service.jobs.size).toBe(0);
   });
 
-  test('fails a create after its own timeout, and the error states that nothing was sent', async () => {
+  test("rejects a create after the store's timeout, and the error states that nothing was sent", async () => {
     const { state, client } = openClient();
     state.hangs = hangs;
     const { ms, error } = await timed(client.videos.create(VIDEO, { timeoutMs: 200 }));
@@ -103,7 +103,7 @@ test("a create rejects with the store's configuration error", async () => {
 });
 
 describe('creates that wait for a budget', () => {
-  test('are sent in order, poll the store at most twice a second together, and end immediately when aborted', async () => {
+  test('are sent in order, together poll the store at most twice a second, and reject immediately on an abort', async () => {
     const responses: (() => void)[] = [];
     const { state, service, client, budget } = openClient({}, 10_000);
     const slow = client.withOptions({

@@ -14,7 +14,7 @@ import { VIDEO } from './service.js';
 
 const DAY_MS = 86_400_000;
 
-function openSpender(options: BudgetOptions, sandboxOptions: Partial<SandboxOptions> = {}) {
+function openClient(options: BudgetOptions, sandboxOptions: Partial<SandboxOptions> = {}) {
   const sandbox = createSandbox({ clock: 'manual', prices: 10, balanceTokens: 1e9, limits: 'off', ...sandboxOptions });
   const budget = ownBudget(options);
   const client = sandbox.client({ budget });
@@ -26,13 +26,13 @@ function openSpender(options: BudgetOptions, sandboxOptions: Partial<SandboxOpti
 }
 
 describe("a budget's clock", () => {
-  test("is the client's, and counts unscoped periods separately, so a daily limit doesn't affect the total", async () => {
-    const short = ownBudget({ maxTokens: 50, per: 'day' });
-    const long = ownBudget({ maxTokens: 100, per: 'total' });
+  test("is the client's, and a daily limit counts separately from a total", async () => {
+    const daily = ownBudget({ maxTokens: 50, per: 'day' });
+    const total = ownBudget({ maxTokens: 100, per: 'total' });
     const sandbox = createSandbox({ clock: 'manual', prices: 10, limits: 'off' });
-    const client = sandbox.client({ budget: short, rateLimit: 'off' });
+    const client = sandbox.client({ budget: daily, rateLimit: 'off' });
     for (let day = 0; day < 4; day++) {
-      const calls = Array.from({ length: 6 }, () => client.videos.create(VIDEO, { budget: long, timeoutMs: 5_000 }));
+      const calls = Array.from({ length: 6 }, () => client.videos.create(VIDEO, { budget: total, timeoutMs: 5_000 }));
       const rejected = (await Promise.allSettled(calls)).flatMap((call) =>
         call.status === 'rejected' ? [call.reason.code] : [],
       );
@@ -40,13 +40,13 @@ describe("a budget's clock", () => {
       await sandbox.advance(25 * 3_600_000);
     }
     expect(sandbox.jobs).toHaveLength(10);
-    expect(await long.usage()).toMatchObject({ spentTokens: 100, leftTokens: 0 });
+    expect(await total.usage()).toMatchObject({ spentTokens: 100, leftTokens: 0 });
   });
 
   test("is the shared store's, whatever the processes' clocks", async () => {
     const clock = virtualClock(Date.parse('2026-01-31T12:00:00Z'));
     const { read, write } = memoryStoreOn(clock);
-    const { client } = openSpender({ maxTokens: 10, per: 'day', store: createStore({ read, write }) });
+    const { client } = openClient({ maxTokens: 10, per: 'day', store: createStore({ read, write }) });
     await client.videos.create(VIDEO);
     await expect(client.videos.create(VIDEO)).rejects.toMatchObject({ resetsAt: '2026-02-01T00:00:00.000Z' });
     await clock.advance(DAY_MS);
@@ -60,23 +60,23 @@ describe('creates', () => {
     // 400 creates fit before midnight.
     const startTime = Date.parse(midnight) - (400 / DOCUMENTED_LIMITS['videos.create'].limit) * 60_000;
     const options = { limits: 'documented', startTime } as const;
-    const { sandbox, budget, client, chargedFrom } = openSpender({ maxTokens: 5_000, per: 'day' }, options);
+    const { sandbox, budget, client, chargedFrom } = openClient({ maxTokens: 5_000, per: 'day' }, options);
     await client.videos.create(VIDEO);
-    const evening = Promise.allSettled(Array.from({ length: 489 }, () => client.videos.create(VIDEO)));
+    const before = Promise.allSettled(Array.from({ length: 489 }, () => client.videos.create(VIDEO)));
     await sandbox.advance(30 * 60_000);
-    await evening;
+    await before;
     const afterMidnight = chargedFrom(midnight);
     expect(afterMidnight).toBeGreaterThan(0);
     expect(await budget.usage()).toMatchObject({ spentTokens: afterMidnight, reservedTokens: 0 });
-    const day = Promise.allSettled(Array.from({ length: 600 }, () => client.videos.create(VIDEO)));
+    const after = Promise.allSettled(Array.from({ length: 600 }, () => client.videos.create(VIDEO)));
     await sandbox.advance(60 * 60_000);
-    await day;
+    await after;
     expect(chargedFrom(midnight)).toBe(5_000);
   });
 
   test('reserve tokens while they are queued, so only one job exceeds the limit if the price rises', async () => {
     let price = 10;
-    const { sandbox, client, chargedFrom } = openSpender(
+    const { sandbox, client, chargedFrom } = openClient(
       { maxTokens: 1_000 },
       { limits: 'documented', prices: () => price },
     );
@@ -91,7 +91,7 @@ describe('creates', () => {
   });
 });
 
-/** Opens one budget in several processes that share a store. */
+/** Opens a budget in several processes that share a store. */
 function processes({ maxTokens, per = 'total' }: BudgetOptions) {
   const clock = virtualClock(Date.parse('2026-01-10T12:00:00Z'));
   const store = memoryStoreOn(clock);
@@ -104,10 +104,10 @@ function processes({ maxTokens, per = 'total' }: BudgetOptions) {
       write: (...args) => (process.isDead ? never : store.write(...args)),
     });
     const budget = ownBudget({ scope: 'tenant', maxTokens, per, store: view });
-    const spender = reserverOn(view, clock, { scope: 'tenant', per, maxTokens });
+    const reserver = reserverOn(view, clock, { scope: 'tenant', per, maxTokens });
     const reserve = async (idempotencyKey: string, { learnedTokens }: Partial<Order> = { learnedTokens: 10 }) => {
-      const reservation = await spender.reserve({ learnedTokens, idempotencyKey });
-      await reservation.sent();
+      const reservation = await reserver.reserve({ learnedTokens, idempotencyKey });
+      await reservation.send();
       return reservation;
     };
     return Object.assign(process, { budget, reserve });
@@ -125,11 +125,11 @@ describe('a process that crashes', () => {
     await clock.advance(31_000);
     expect(await two.budget.usage()).toMatchObject({ reservedTokens: 10, unresolved: ['a'] });
     const next = await two.reserve('b');
-    await next.answered({ jobId: 'job_b', quotedTokens: 10 });
+    await next.accept({ jobId: 'job_b', quotedTokens: 10 });
     await expect(two.reserve('c')).rejects.toMatchObject({ code: 'budget_exceeded', leftTokens: 5 });
     // The retried key returns the existing job.
     const again = await two.reserve('a');
-    await again.answered({ jobId: 'job_a', quotedTokens: 10 });
+    await again.accept({ jobId: 'job_a', quotedTokens: 10 });
     expect(await two.budget.usage()).toMatchObject({ spentTokens: 20, reservedTokens: 0, unresolved: [] });
   });
 
@@ -139,7 +139,7 @@ describe('a process that crashes', () => {
     const reservation = await one.reserve('a');
     await clock.advance(600_000);
     expect(await two.budget.usage()).toMatchObject({ reservedTokens: 10, unresolved: [] });
-    await reservation.failed({ error: new Error('aborted in its queue'), wasSent: false });
+    await reservation.fail({ error: new Error('aborted in its queue'), wasSent: false });
     await clock.advance(60_000);
     expect(await two.budget.usage()).toMatchObject({ reservedTokens: 0, unresolved: [] });
   });
@@ -153,7 +153,7 @@ test.each([
 ] as const)('a create whose response was lost is reserved until the end of the next period (%s)', async (per, end) => {
   const { clock, open } = processes({ maxTokens: 100, per });
   const { budget, reserve } = open();
-  await (await reserve('a')).failed({ error: new TypeError('terminated'), wasSent: true });
+  await (await reserve('a')).fail({ error: new TypeError('terminated'), wasSent: true });
   await clock.advance(Date.parse(end) - clock.now() - 1);
   expect(await budget.usage()).toMatchObject({ reservedTokens: 10, unresolved: ['a'] });
   await clock.advance(1);
@@ -164,7 +164,7 @@ describe('a key with a response', () => {
   test('counts once within seven days, across periods', async () => {
     const { clock, open } = processes({ maxTokens: 100, per: 'day' });
     const { budget, reserve } = open();
-    const run = async () => (await reserve('order-1')).answered({ jobId: 'job_1', quotedTokens: 10 });
+    const run = async () => (await reserve('order-1')).accept({ jobId: 'job_1', quotedTokens: 10 });
     await run();
     await run();
     expect(await budget.usage()).toMatchObject({ spentTokens: 10 });
@@ -176,8 +176,8 @@ describe('a key with a response', () => {
   test('counts again if the service has deleted the key and creates another job', async () => {
     const { open } = processes({ maxTokens: 100 });
     const { budget, reserve } = open();
-    await (await reserve('order-1')).answered({ jobId: 'job_1', quotedTokens: 10 });
-    await (await reserve('order-1')).answered({ jobId: 'job_2', quotedTokens: 10 });
+    await (await reserve('order-1')).accept({ jobId: 'job_1', quotedTokens: 10 });
+    await (await reserve('order-1')).accept({ jobId: 'job_2', quotedTokens: 10 });
     expect(await budget.usage()).toMatchObject({ spentTokens: 20 });
   });
 });
@@ -185,8 +185,8 @@ describe('a key with a response', () => {
 test('a learned price survives its period', async () => {
   const { clock, open } = processes({ maxTokens: 100, per: 'day' });
   const { reserve } = open();
-  await (await reserve('a', {})).answered({ jobId: 'job_1', quotedTokens: 60 });
+  await (await reserve('a', {})).accept({ jobId: 'job_1', quotedTokens: 60 });
   await clock.advance(30 * DAY_MS);
-  await (await reserve('b', {})).answered({ jobId: 'job_2', quotedTokens: undefined });
+  await (await reserve('b', {})).accept({ jobId: 'job_2', quotedTokens: undefined });
   await expect(reserve('c', {})).rejects.toMatchObject({ estimateTokens: 60, leftTokens: 40 });
 });

@@ -1,4 +1,4 @@
-// A seeded simulation: a random service, processes with one budget, a store, and a clock.
+// A simulation of a service, processes that share a budget, a store, and a clock.
 
 import { ConnectionError, GenError, RateLimitError } from '../../src/errors/index.js';
 import { CLOCK, type Clock } from '../../src/runtime/clock.js';
@@ -6,18 +6,18 @@ import { memoryStoreOn, type Store } from '../../src/store/store.js';
 import { settle, virtualClock } from '../waiting/virtual-clock.js';
 import { type Order, reserverOn } from './reserver.js';
 
-/** The service's response to a create. `late`: the response is lost, and the job is created later. */
+/** How a create fails. `late`: the response is lost, and the service creates the job later. */
 export type Fault = 'none' | 'no price' | 'lost' | 'late' | 'not created' | 'rejected' | 'busy' | 'unsent';
 
 export type WorldEvent =
   | {
       readonly type: 'create';
       readonly process: number;
-      /** One of three kinds. The last one is an edit, whose price depends on its source. */
+      /** 0 and 1: videos with fixed prices. 2: an edit, whose price depends on its source. */
       readonly kind: number;
       readonly key: number;
       readonly fault: Fault;
-      /** Duration of the response. For an edit, also determines its price. */
+      /** Duration of the response. Also determines the price of an edit. */
       readonly ms: number;
     }
   | { readonly type: 'advance'; readonly ms: number }
@@ -76,7 +76,7 @@ export async function runWorld(
     periodNow();
     if (event.type === 'advance') await clock.advance(event.ms);
     else if (event.type === 'jump') {
-      // A longer jump would discard creates in flight, which count as lost until the end of the next period.
+      // A longer jump would expire creates in flight, which count as lost until the end of the next period.
       const ms = event.share * PERIOD_MS[options.per];
       if (jumpedMs + ms > 0.9 * PERIOD_MS[options.per]) continue;
       jumpedMs += Math.max(0, ms);
@@ -91,7 +91,7 @@ export async function runWorld(
       } else if (event.type === 'create') void create(process, event);
       else {
         const job = [...jobs.values()][event.job % Math.max(1, jobs.size)];
-        if (job) void process.spender.charged(job.id, job.tokens).catch(() => {});
+        if (job) void process.reserver.recordCharge(job.id, job.tokens).catch(() => {});
       }
     }
     await settle();
@@ -108,21 +108,21 @@ export async function runWorld(
     const isEdit = kind === 2;
     const key = `${kind}-${number}`;
     const tokens = isEdit ? 1 + (ms % 60) : (options.prices[kind] ?? 1);
-    const patience = new AbortController();
-    clock.after(20_000, () => patience.abort());
-    const guessedTokens = options.unknownPrice === 'estimate' ? 5 : undefined;
-    const price = { priceClass: `kind ${kind}`, isFixedPrice: !isEdit, guessedTokens };
-    const order: Order = { ...price, idempotencyKey: key, signal: patience.signal };
-    const reservation = await process.spender.reserve(order).catch(() => undefined);
+    const callerAbort = new AbortController();
+    clock.after(20_000, () => callerAbort.abort());
+    const estimatedTokens = options.unknownPrice === 'estimate' ? 5 : undefined;
+    const price = { priceClass: `kind ${kind}`, isFixedPrice: !isEdit, estimatedTokens };
+    const order: Order = { ...price, idempotencyKey: key, signal: callerAbort.signal };
+    const reservation = await process.reserver.reserve(order).catch(() => undefined);
     if (!reservation) return;
     await pause(clock, ms);
     if (isDead(process)) return;
-    const isSent = fault === 'unsent' || (await reservation.sent().catch(() => false));
+    const isSent = fault === 'unsent' || (await reservation.send().catch(() => false));
     if (isDead(process)) return;
-    if (!isSent) return void reservation.failed({ error: undefined, wasSent: false }).catch(() => {});
+    if (!isSent) return void reservation.fail({ error: undefined, wasSent: false }).catch(() => {});
     const failed = async (error: Error, wasSent = true) => {
       await pause(clock, ms);
-      if (!isDead(process)) await reservation.failed({ error, wasSent }).catch(() => {});
+      if (!isDead(process)) await reservation.fail({ error, wasSent }).catch(() => {});
     };
     if (fault === 'unsent') return failed(new GenError('aborted in the queue'), false);
     if (fault === 'busy') return failed(new RateLimitError('busy', BUSY));
@@ -133,7 +133,7 @@ export async function runWorld(
       const lost = failed(new ConnectionError('reset', { attempts: 1 }));
       const sentMs = clock.now();
       await pause(clock, ms * 20);
-      // After a day, no call waits for it.
+      // After a day, no call still waits for the job.
       if (Math.abs(clock.now() - sentMs) < DAY_MS) createJob(key, tokens);
       return lost;
     }
@@ -142,7 +142,7 @@ export async function runWorld(
     await pause(clock, ms);
     if (isDead(process)) return;
     const quotedTokens = fault === 'no price' ? undefined : job.tokens;
-    await reservation.answered({ jobId: job.id, quotedTokens }).catch(() => {});
+    await reservation.accept({ jobId: job.id, quotedTokens }).catch(() => {});
   }
 }
 
@@ -158,7 +158,7 @@ const BUSY = {
 
 interface Process {
   fault: 'reads' | 'writes' | 'lost writes' | 'none' | 'dead';
-  readonly spender: ReturnType<typeof reserverOn>;
+  readonly reserver: ReturnType<typeof reserverOn>;
 }
 
 function openProcess({ maxTokens, per }: WorldOptions, store: Store, clock: Clock): Process {
@@ -179,7 +179,7 @@ function openProcess({ maxTokens, per }: WorldOptions, store: Store, clock: Cloc
       return isWritten;
     },
   };
-  return Object.assign(process, { spender: reserverOn(shared, clock, { scope: 'tenant', per, maxTokens }) });
+  return Object.assign(process, { reserver: reserverOn(shared, clock, { scope: 'tenant', per, maxTokens }) });
 }
 
 function pause(clock: Clock, ms: number): Promise<void> {

@@ -34,8 +34,8 @@ describe.skipIf(whyNoRedis())('share-limits.ts', () => {
       const [key = ''] = await redis.ioredis.keys('gen-client:{*/limits/videos.create}*');
       const [, group = ''] = /\{(.+)\}/.exec(key) ?? [];
       const { values } = await redisStore(redis.ioredis).read(group, ['limit']);
-      const { ended, open } = JSON.parse(values.limit ?? '');
-      expect(ended.length + Object.keys(open).length).toBe(3);
+      const { endTimes, inFlight } = JSON.parse(values.limit ?? '');
+      expect(endTimes.length + Object.keys(inFlight).length).toBe(3);
     } finally {
       await service.close();
       await redis.close();

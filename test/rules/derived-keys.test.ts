@@ -1,4 +1,4 @@
-// Keys derived from a run's key, and failures that indicate a redirect.
+// Keys derived from a run's key, and failures caused by a redirect.
 import { describe, expect, it } from 'vitest';
 import { isRedirectFailure } from '../../src/rules/failure-kind.js';
 import { derivedKey, MAX_KEY_LENGTH, nextKey, originsOf } from '../../src/rules/run-state.js';
@@ -30,7 +30,7 @@ describe('a derived key', () => {
     ['order:r2', ['order:r2', 'order']],
     ['order:r13:w10', ['order:r13:w10', 'order:r13', 'order']],
     ['order\nline:f1', ['order\nline:f1', 'order\nline']],
-    // These are callers' own keys.
+    // These suffixes are part of the callers' own keys.
     ['order:x1', ['order:x1']],
     ['order:r', ['order:r']],
     ['order:r1x', ['order:r1x']],

@@ -49,35 +49,35 @@ describe('a create with a budget of 100 tokens', () => {
     ['that fits', [], learned(100), 'room', 'room'],
     ['that costs more than the entire budget', [], learned(101), 'spent', 'spent'],
     ['of unknown price, alone', [], unknown, 'room', 'room'],
-    ['of unknown price when everything is spent', [spent(100)], unknown, 'spent', 'spent'],
+    ['of unknown price when all tokens are spent', [spent(100)], unknown, 'spent', 'spent'],
     ['when the rest is spent', [spent(95)], learned(10), 'spent', 'spent'],
-    ['when running jobs are quoted the rest (N4)', [spent(50), running(45)], learned(10), 'unresolved', 'unresolved'],
-    ['when running jobs cannot release enough (N4)', [spent(91), running(5)], learned(10), 'spent', 'spent'],
-    ['while waiting creates reserve the rest', [waiting(learned(95))], learned(10), 'busy', 'room'],
-    ['while creates in flight reserve the rest', [sent(learned(95))], learned(10), 'busy', 'busy'],
-    ['while one of unknown price waits', [waiting(unknown)], learned(10), 'busy', 'room'],
-    ['while one of unknown price is in flight', [sent(unknown)], learned(10), 'busy', 'busy'],
-    ['of unknown price while another one is in flight', [sent(learned(11))], unknown, 'busy', 'busy'],
-    ['while one is in flight, if ten times its price fits', [sent(learned(4))], learned(5), 'room', 'room'],
-    ['while one is in flight, if a higher price would not fit', [sent(learned(4))], learned(7), 'busy', 'busy'],
-    ['while one waits for its rate limit (C10)', [waiting(learned(20))], learned(80), 'room', 'room'],
-    ['after a lost one that leaves enough', [lost(learned(10))], learned(90), 'room', 'room'],
-    ['after a lost one that leaves too little', [lost(learned(10))], learned(91), 'unresolved', 'unresolved'],
-    ['after a lost one of unknown price', [lost(unknown)], learned(1), 'unresolved', 'unresolved'],
     [
-      'with an estimate after a lost one with an estimate',
-      [lost(estimated(5))],
-      estimated(5),
+      'when running jobs are quoted at the rest (N4)',
+      [spent(50), running(45)],
+      learned(10),
       'unresolved',
       'unresolved',
     ],
-    ['after an unsent one whose process crashed', [crashed(unknown)], learned(100), 'room', 'room'],
+    ['when running jobs cannot release enough (N4)', [spent(91), running(5)], learned(10), 'spent', 'spent'],
+    ['while waiting creates reserve the rest', [waiting(learned(95))], learned(10), 'busy', 'room'],
+    ['while creates in flight reserve the rest', [sent(learned(95))], learned(10), 'busy', 'busy'],
+    ['while a create of unknown price waits', [waiting(unknown)], learned(10), 'busy', 'room'],
+    ['while a create of unknown price is in flight', [sent(unknown)], learned(10), 'busy', 'busy'],
+    ['of unknown price while a create is in flight', [sent(learned(11))], unknown, 'busy', 'busy'],
+    ['while a create is in flight, if ten times the prices fit', [sent(learned(4))], learned(5), 'room', 'room'],
+    ["while a create is in flight, if ten times the prices don't fit", [sent(learned(4))], learned(7), 'busy', 'busy'],
+    ['while a create waits for its rate limit (C10)', [waiting(learned(20))], learned(80), 'room', 'room'],
+    ['after a lost create that leaves enough', [lost(learned(10))], learned(90), 'room', 'room'],
+    ['after a lost create that leaves too little', [lost(learned(10))], learned(91), 'unresolved', 'unresolved'],
+    ['after a lost create of unknown price', [lost(unknown)], learned(1), 'unresolved', 'unresolved'],
+    ['with an estimate after a lost estimate', [lost(estimated(5))], estimated(5), 'unresolved', 'unresolved'],
+    ['after an unsent create whose process crashed', [crashed(unknown)], learned(100), 'room', 'room'],
     ['for exactly the rest after 36 charges of 0.1 (C13)', Array(36).fill(spent(0.1)), learned(96.4), 'room', 'room'],
-  ])('%s', (_, before, price, reserve, send) => {
+  ])('%s gets the correct decision', (_, before, price, reserve, send) => {
     const state = before.reduce((budget, change) => change(budget), EMPTY_BUDGET);
     const snapshot = snapshotOf(state, TERMS, 1, (owner) => owner === 'living');
-    const responses = (['reserve', 'send'] as const).map((step) => admissionOf(snapshot, TERMS.maxTokens, price, step));
-    expect(responses).toEqual([reserve, send]);
+    const decisions = (['reserve', 'send'] as const).map((step) => admissionOf(snapshot, TERMS.maxTokens, price, step));
+    expect(decisions).toEqual([reserve, send]);
   });
 });
 
@@ -232,7 +232,7 @@ describe('an entry', () => {
     }
   });
 
-  it('shared by two calls counts once, and is retained while either is active', () => {
+  it('of two calls counts once, and is retained while either is active', () => {
     const { reserve, usage, fail, entry } = ledger();
     reserve('one#1');
     expect(reserve('two#1').result).toMatchObject({ outcome: 'recorded' });
@@ -269,7 +269,7 @@ describe('an entry', () => {
     expect(reserve('two#1', under(15)).result).toMatchObject({ outcome: 'recorded' });
   });
 
-  it("sent by one call isn't removed or reopened by an unsent one (C1)", () => {
+  it("that one call has sent isn't removed or reopened by another call's unsent request (C1)", () => {
     for (const isRun of [false, true]) {
       const { tx, id, reserve, send, usage, fail, phase, living } = ledger();
       reserve('two#1', { rules: isRun ? RULES : null });
@@ -334,7 +334,7 @@ describe('an entry', () => {
     expect(usage()).toEqual([0, 10]);
   });
 
-  it("isn't sent by a process that has lost it to another one", () => {
+  it("isn't sent by a process after another process has claimed it", () => {
     const { reserve, claim, send, living } = ledger();
     reserve('one#1');
     living.delete('one');

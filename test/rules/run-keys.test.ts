@@ -1,4 +1,4 @@
-// Runs over several events: which keys they send, and when. For single steps, see run-steps.
+// The keys and waits of runs over several events. For single steps, see run-steps.
 import { describe, expect, it } from 'vitest';
 import { APIError, JobFailedError } from '../../src/errors/index.js';
 import { nextDetachedStep } from '../../src/rules/detached-run.js';
@@ -13,21 +13,17 @@ const start = (rules: Partial<RunRules> = {}, key = 'k') =>
 const failedJob = (errorCode: string, errorData: Job['errorData'] = null, id = 'job_1') =>
   job('failed', { id, errorCode, errorData });
 
-/** Returns the keys sent if each event follows a create, and every wait elapses. */
-function keysSent(run: JobRunState, ...events: readonly RunEvent[]): string[] {
-  return keysOf(nextDetachedStep, run, events);
-}
-
-function keysOf(next: typeof nextStep, run: JobRunState, events: readonly RunEvent[]): string[] {
+/** Returns the keys that a run sends if each event follows a create, every wait elapses, and an ended run is resumed. */
+function keysSent(start: JobRunState, events: readonly RunEvent[], next = nextDetachedStep): string[] {
   const keys: string[] = [];
-  let at = run;
+  let run = start;
   for (const event of events) {
-    if (at.step.type === 'wait') at = next(at, passed);
-    if (at.step.type === 'end' || at.step.type === 'fail') at = resumeRun(at);
-    if (at.step.type === 'create') keys.push(at.step.key);
-    at = next(at, event);
+    if (run.step.type === 'wait') run = next(run, passed);
+    if (run.step.type === 'end' || run.step.type === 'fail') run = resumeRun(run);
+    if (run.step.type === 'create') keys.push(run.step.key);
+    run = next(run, event);
   }
-  return at.step.type === 'create' ? [...keys, at.step.key] : keys;
+  return run.step.type === 'create' ? [...keys, run.step.key] : keys;
 }
 
 const review = (ms: number | null = 20_000) => failed('review', ms);
@@ -42,17 +38,17 @@ describe('the keys of a run', () => {
   it.each<[string, Partial<RunRules>, RunEvent[], string[]]>([
     ['unchanged after lost responses', {}, [lost, lost], ['k', 'k']],
     [':r2, :r3, … after pending references', { timeoutMs: null }, [pending(), pending('job_2')], ['k', 'k:r2']],
-    ['a new one immediately after an unchanged review', {}, [review(), review()], ['k', 'k', 'k:w1']],
+    ['new immediately after an unchanged review', {}, [review(), review()], ['k', 'k', 'k:w1']],
     ['unchanged after a different review', {}, [review(), review(5_000), lost], ['k', 'k', 'k']],
     ['numbered for each second key', {}, [review(), review(), review(), review()], ['k', 'k', 'k:w1', 'k', 'k:w2']],
     [
-      'the second one until it is settled',
+      'the second key until it is settled',
       {},
       [review(), review(), lost, throttled, lost],
       ['k', 'k', 'k:w1', 'k:w1', 'k:w1'],
     ],
     [
-      'the second one even after a possible crash',
+      'the second key even after a possible crash',
       {},
       [review(), review(), throttled, lost],
       ['k', 'k', 'k:w1', 'k:w1'],
@@ -64,7 +60,7 @@ describe('the keys of a run', () => {
       ['k', 'k', 'k:w1', 'k:r2', 'k:r2', 'k:r2:w1'],
     ],
     [
-      'the original one first after a rejected create restarts',
+      'the original key first after a rejected create restarts',
       {},
       [rejected, rejected, rejected, rejected, rejected],
       ['k', 'k', 'k:w1', 'k', 'k:w2'],
@@ -76,19 +72,19 @@ describe('the keys of a run', () => {
       ['k', 'k', 'k', 'k:w1'],
     ],
     [
-      'the second one until it is settled after restarts',
+      'the second key until it is settled after restarts',
       {},
       [rejected, rejected, throttled, lost],
       ['k', 'k', 'k:w1', 'k:w1'],
     ],
     ['unchanged after an unsent create', {}, [failed('unsent'), lost], ['k', 'k']],
-    ['the next one after a failed job restarts', {}, [job('canceled'), lost], ['k', 'k:r2']],
+    ['the next key after a failed job restarts', {}, [job('canceled'), lost], ['k', 'k:r2']],
   ])('are %s', (_, rules, events, keys) => {
-    expect(keysSent(start(rules), ...events)).toEqual(keys);
+    expect(keysSent(start(rules), events)).toEqual(keys);
   });
 
-  it('need no wait for a slot between the two keys of a waiting call', () => {
-    const keys = keysOf(nextStep, start(), [review(), review(), throttled, lost]);
+  it('start over if a waiting call has no slot for the second key', () => {
+    const keys = keysSent(start(), [review(), review(), throttled, lost], nextStep);
     expect(keys).toEqual(['k', 'k', 'k:w1', 'k']);
   });
 
@@ -99,12 +95,12 @@ describe('the keys of a run', () => {
     const details = { code, recovery: 'fix_credentials', status, method: 'POST', url: 'https://x' } as const;
     const failure = callFailure(new APIError('x', details));
     expect(failure).toMatchObject({ kind: 'refused', keyIsUnused: true });
-    if (failure) expect(keysSent(start(), lost, { type: 'failed', failure }, lost)).toEqual(['k', 'k', 'k']);
+    if (failure) expect(keysSent(start(), [lost, { type: 'failed', failure }, lost])).toEqual(['k', 'k', 'k']);
   });
 
-  it.each([250, 252, 253, 254, 255])('of %i characters get a suffix within the 255-character limit', (length) => {
+  it.each([250, 252, 253, 254, 255])('stay within 255 characters if the first key has %i', (length) => {
     const jobs = Array.from({ length: 11 }, (_, at) => pending(`job_${at}`));
-    const keys = keysSent(start({ timeoutMs: null }, 'x'.repeat(length)), ...jobs);
+    const keys = keysSent(start({ timeoutMs: null }, 'x'.repeat(length)), jobs);
     expect(new Set(keys).size).toBe(11);
     for (const [at, key] of keys.entries()) {
       expect(key.length).toBeLessThanOrEqual(255);
@@ -114,7 +110,7 @@ describe('the keys of a run', () => {
 });
 
 describe('recovery', () => {
-  it("creates again as often as the error's rule allows, and lists the earlier jobs", () => {
+  it("creates another job as often as the error's rule allows, and lists the earlier jobs", () => {
     const recover = { generation_timeout: 2, generation_failed: 1 };
     const codes = ['generation_timeout', 'generation_failed', 'generation_timeout', 'generation_timeout'];
     const run = proceed(start({ recover }), ...codes.map((code, at) => failedJob(code, null, `job_${at + 1}`)));
@@ -127,7 +123,7 @@ describe('recovery', () => {
     ]);
   });
 
-  it('tries each model once, and fails with the last error if none is left', () => {
+  it('uses each model once, and fails with the last error if none is left', () => {
     let run = start({ recover: { generation_unavailable: { models: ['svc-video-mini', 'svc-video-fast'] } } });
     for (const model of ['svc-video-mini', 'svc-video-fast']) {
       run = proceed(run, failedJob('generation_unavailable', null, `before ${model}`));
@@ -142,8 +138,8 @@ describe('recovery', () => {
     run = proceed(run, { ...passed, passedMs: 59_000 }, failedJob('generation_timeout'));
     run = proceed(run, job('processing', { id: 'job_2' }));
     expect(run.step).toMatchObject({ type: 'wait', ms: 1000, leftMs: 1000 });
-    const late = proceed(run, passed, failedJob('generation_timeout', null, 'job_2'));
-    expect(late.step).toMatchObject({ type: 'end', job: { id: 'job_2' } });
+    const timedOut = proceed(run, passed, failedJob('generation_timeout', null, 'job_2'));
+    expect(timedOut.step).toMatchObject({ type: 'end', job: { id: 'job_2' } });
   });
 });
 
@@ -155,7 +151,7 @@ describe('a wait', () => {
     expect(proceed(run, job('processing')).step).toMatchObject({ leftMs: 60_000 });
     const waits: unknown[] = [];
     run = start({ retryMs: 30_000 });
-    for (let miss = 0; miss < 7; miss++) {
+    for (let failure = 0; failure < 7; failure++) {
       run = proceed(run, lost);
       waits.push(run.step.type === 'wait' && run.step.ms);
       run = proceed(run, passed);
@@ -166,15 +162,15 @@ describe('a wait', () => {
   it('for a review or a reference uses Retry-After, within the timeout, and at most twenty times', () => {
     const requested = proceed(start({ timeoutMs: null }), failedJob('reference_asset_pending', { retry_after: 7_200 }));
     expect(requested.step).toMatchObject({ type: 'wait', jobId: null, ms: 7_200_000 });
-    const late = proceed(start({ timeoutMs: 20_000 }), failedJob('reference_asset_pending', { retry_after: 30 }));
-    expect(late.step).toMatchObject({ type: 'end', job: { errorCode: 'reference_asset_pending' } });
+    const ended = { type: 'end', job: { errorCode: 'reference_asset_pending' } };
+    const tooLong = proceed(start({ timeoutMs: 20_000 }), failedJob('reference_asset_pending', { retry_after: 30 }));
+    expect(tooLong.step).toMatchObject(ended);
     // After a paused queue, or a suspended machine.
-    const slept = proceed(start({ timeoutMs: 60_000 }), pending(), { ...passed, passedMs: 3_600_000 });
-    expect(slept.step).toMatchObject({ type: 'end', job: { errorCode: 'reference_asset_pending' } });
-    const many = Array.from({ length: 30 }, () => [pending(), passed]).flat();
-    expect(proceed(start({ timeoutMs: null }), ...many).failedJobs).toBe(21);
-    const off = proceed(start({ resubmitPending: false }), pending());
-    expect(off.step).toMatchObject({ type: 'end', job: { errorCode: 'reference_asset_pending' } });
+    const suspended = proceed(start({ timeoutMs: 60_000 }), pending(), { ...passed, passedMs: 3_600_000 });
+    expect(suspended.step).toMatchObject(ended);
+    const events = Array.from({ length: 30 }, () => [pending(), passed]).flat();
+    expect(proceed(start({ timeoutMs: null }), ...events).failedJobs).toBe(21);
+    expect(proceed(start({ resubmitPending: false }), pending()).step).toMatchObject(ended);
   });
 
   it('grows from 10 s to five minutes, so that half an hour takes at most 60 steps', () => {
@@ -201,7 +197,7 @@ describe('a wait', () => {
     expect(proceed(run, failed('lost')).step).toMatchObject({ type: 'fail', reason: 'timeout' });
   });
 
-  it('ended by a webhook takes no time, and the next poll follows soon', () => {
+  it('that a webhook ends counts no time, and the next poll follows soon', () => {
     let run = proceed(start({ timeoutMs: null }), job('processing'));
     for (let turn = 0; turn < 30; turn++) run = proceed(run, passed, job('processing'));
     const before = run.elapsedMs;
@@ -224,8 +220,8 @@ describe('a wait', () => {
     let run = proceed(start({ timeoutMs: 30_000 }), job('processing'));
     for (let turn = 0; turn < 3; turn++) run = proceed(run, { ...passed, passedMs: -3_600_000 }, job('processing'));
     expect(run.step).toMatchObject({ reason: 'timeout' });
-    const blind = proceed(start(), job('processing'), passed, failed('lost', 86_400_000));
-    expect(blind.step).toMatchObject({ type: 'wait', ms: 300_000 });
+    const delayed = proceed(start(), job('processing'), passed, failed('lost', 86_400_000));
+    expect(delayed.step).toMatchObject({ type: 'wait', ms: 300_000 });
   });
 
   it('polls again soon if the poll after a webhook gets no response', () => {
@@ -236,10 +232,10 @@ describe('a wait', () => {
   });
 });
 
-describe('a run that is retried', () => {
+describe('a resumed run', () => {
   it('waits for the same job again, with a new timeout', () => {
-    const late = proceed(start({ timeoutMs: 10_000 }), job('processing'), passed, job('processing'));
-    const run = resumeRun(late);
+    const timedOut = proceed(start({ timeoutMs: 10_000 }), job('processing'), passed, job('processing'));
+    const run = resumeRun(timedOut);
     expect(run.step).toEqual({ type: 'read', jobId: 'job_1' });
     expect(proceed(run, job('processing')).step).toMatchObject({ type: 'wait', leftMs: 10_000 });
   });
@@ -251,29 +247,20 @@ describe('a run that is retried', () => {
   });
 });
 
-describe('an error', () => {
-  const wire = { recovery: 'none', method: 'POST', url: 'https://x.example' } as const;
-
-  it('is stored as JSON, without process-specific values', () => {
-    const requested = new APIError('busy', {
-      ...wire,
-      status: 503,
-      code: 'dispatch_disabled',
-      retryAfterMs: 0,
-      idempotencyKey: 'k',
-    });
-    expect(callFailure(requested)).toEqual({
-      kind: 'throttled',
-      retryAfterMs: null,
-      error: { name: 'APIError', message: 'busy', code: 'dispatch_disabled', recovery: 'none', idempotencyKey: 'k' },
-    });
-    const error = new JobFailedError('no', { job: { id: 'job_7', status: 'failed', errorCode: 'generation_failed' } });
-    expect(callFailure(error)?.error).toEqual({
-      name: 'JobFailedError',
-      message: 'no',
-      code: 'generation_failed',
-      recovery: 'retry_with_new_key',
-      jobId: 'job_7',
-    });
+it('stores an error as plain data, without its request', () => {
+  const request = { method: 'POST', url: 'https://x.example', recovery: 'none' } as const;
+  const details = { ...request, status: 503, code: 'dispatch_disabled', retryAfterMs: 0, idempotencyKey: 'k' };
+  expect(callFailure(new APIError('busy', details))).toEqual({
+    kind: 'throttled',
+    retryAfterMs: null,
+    error: { name: 'APIError', message: 'busy', code: 'dispatch_disabled', recovery: 'none', idempotencyKey: 'k' },
+  });
+  const error = new JobFailedError('no', { job: { id: 'job_7', status: 'failed', errorCode: 'generation_failed' } });
+  expect(callFailure(error)?.error).toEqual({
+    name: 'JobFailedError',
+    message: 'no',
+    code: 'generation_failed',
+    recovery: 'retry_with_new_key',
+    jobId: 'job_7',
   });
 });

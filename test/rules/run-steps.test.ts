@@ -89,8 +89,8 @@ describe('a failed create', () => {
     expect(stepOf(run, woken)).toEqual(create);
   });
 
-  it("for a review and then permanently doesn't count as the same rejection, so no second key is sent", () => {
-    // A second key could be paid twice: a restarted order finds no job under its own key, and creates one.
+  it('for a review and then permanently sends no second key, because the rejections differ', () => {
+    // A second key could be charged twice: a restarted order would find no job under its own key, and create another.
     const run = proceed(start(), failed('review'), passed, failed('refused'));
     expect(run.step).toMatchObject({ type: 'fail', reason: 'refused', resumeStep: create });
     const again = proceed(resumeRun(run), failed('review'));
@@ -99,19 +99,19 @@ describe('a failed create', () => {
   });
 });
 
-it('waits while only unsettled creates reserve the budget, and fails if it is spent', () => {
+it('a create waits while unsettled creates reserve the budget, and fails if the budget is spent', () => {
   const rejected = (recovery: string): RunEvent => {
     const error = { name: 'BudgetExceededError', message: 'no', code: 'budget_exceeded', recovery };
     return { type: 'failed', failure: { kind: 'unsent', retryAfterMs: null, error } };
   };
   const first = proceed(start({ retryMs: 60_000 }), rejected('retry_later'));
   expect(first.step).toMatchObject({ type: 'wait', ms: 1_000, next: create });
-  const many = Array.from({ length: 9 }, () => [passed, rejected('retry_later')]).flat();
-  expect(proceed(first, ...many).step).toMatchObject({ type: 'wait', ms: 60_000, next: create });
+  const events = Array.from({ length: 9 }, () => [passed, rejected('retry_later')]).flat();
+  expect(proceed(first, ...events).step).toMatchObject({ type: 'wait', ms: 60_000, next: create });
   expect(stepOf(start(), rejected('top_up'))).toMatchObject({ type: 'fail', reason: 'unsent' });
 });
 
-it('waits if another process has claimed the create', () => {
+it('a create waits if another process has claimed it', () => {
   const error = { name: 'GenError', message: 'Call again with the same key.', recovery: 'retry' } as const;
   const notOwned: RunEvent = { type: 'failed', failure: { kind: 'unsent', retryAfterMs: null, error } };
   expect(stepOf(start(), notOwned)).toMatchObject({ type: 'wait', next: create });
@@ -122,8 +122,8 @@ describe('a poll', () => {
     proceed(start(rules), job('processing'), { ...passed, passedMs });
 
   it.each<[string, RunEvent, object]>([
-    ['reaches the rate limit', failed('throttled', 40_000), { ...waitsForJob, ms: 40_000 }],
-    ['reaches it briefly', failed('throttled', 1), { ...waitsForJob, ms: 10_000 }],
+    ['has no slot for 40 s', failed('throttled', 40_000), { ...waitsForJob, ms: 40_000 }],
+    ['has no slot for 1 ms', failed('throttled', 1), { ...waitsForJob, ms: 10_000 }],
     ['gets no response', failed('lost'), { ...waitsForJob, ms: 10_000 }],
     ['gets no response, but a Retry-After', failed('lost', 20_000), { ...waitsForJob, ms: 20_000 }],
     ['is rejected', failed('refused'), { type: 'fail', reason: 'refused', resumeStep: read }],
@@ -140,7 +140,7 @@ describe('a poll', () => {
     [{ pollMs: 7_000 }, 123_456, 7_000],
     [{ timeoutMs: 123_456.5 }, 123_456, 1],
     [{ timeoutMs: 130_000 }, 123_456, 6_544],
-  ])('with %j of a running job after %i ms is followed by the next in %i ms', (rules, passedMs, ms) => {
+  ])('with the rules %j and a running job after %i ms is followed by another poll in %i ms', (rules, passedMs, ms) => {
     expect(stepOf(reading(rules, passedMs), job('processing'))).toMatchObject({ ...waitsForJob, ms });
   });
 });
@@ -156,14 +156,14 @@ describe('a failed job', () => {
       endedFor('reference_asset_pending', 30),
       { type: 'wait', ms: 30_000, next: { key: 'k:r2' } },
     ],
-    ['one with an invalid retry_after', endedFor('reference_asset_pending', 'soon'), { type: 'wait', ms: 15_000 }],
-    ['one without a retry_after', endedFor('reference_asset_pending', 0), { type: 'wait', ms: 15_000 }],
-    ['one of a canceled job', endedFor('reference_asset_pending', 30, 'canceled'), { type: 'end' }],
+    ['a review with an invalid retry_after', endedFor('reference_asset_pending', 'soon'), { type: 'wait', ms: 15_000 }],
+    ['a review without a retry_after', endedFor('reference_asset_pending', 0), { type: 'wait', ms: 15_000 }],
+    ['a review, but canceled', endedFor('reference_asset_pending', 30, 'canceled'), { type: 'end' }],
     ['an error with a retry rule', endedFor('generation_failed'), { type: 'create', key: 'k:r2', model: null }],
     ['an error with a retry rule and a retry_after', endedFor('generation_failed', 5), { type: 'wait', ms: 5_000 }],
     ['a model with a substitute', endedFor('generation_unavailable'), { type: 'create', key: 'k:r2', model: 'm' }],
     ['an error without a rule', endedFor('generation_timeout'), { type: 'end', resumeStep: { key: 'k:r2' } }],
-  ])('because of %s', (_, step, expected) => {
+  ])('because of %s is handled by its rule', (_, step, expected) => {
     expect(step).toMatchObject(expected);
   });
 

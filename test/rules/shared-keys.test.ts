@@ -1,4 +1,4 @@
-// Plain creates, runs, and resume() that share one key, and entries after their jobs.
+// Plain creates, runs, and resume() with the same key, and the entries of finished jobs.
 import { describe, expect, it } from 'vitest';
 import * as owners from '../../src/rules/ledger-owners.js';
 import { ENTRY, ledger, openTransaction, RULES } from './test-ledger.js';
@@ -43,7 +43,7 @@ describe('a plain create under the key of a closed createAndWait', () => {
     expect([entry(), claim('two#2')]).toEqual([undefined, undefined]);
   });
 
-  it("keeps the entry after a rejection if it has the run's earlier jobs", () => {
+  it("retains the entry after a rejection if it contains the run's earlier jobs", () => {
     const { tx, id, reserve, send, accept, end, fail, phase } = ledger();
     reserve('one#1', { rules: RULES });
     accept('one#1');

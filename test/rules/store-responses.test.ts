@@ -19,8 +19,8 @@ describe("an object store's response", () => {
     [400, 'put_failed', false],
     [403, 'put_failed', false],
     [404, 'put_failed', false],
-  ])('%s %s can be retried: %s', (status, code, passes) => {
-    expect(store.isRetryableStoreError(failed(status, code))).toBe(passes);
+  ])('with status %s and code %s can be retried: %s', (status, code, isRetryable) => {
+    expect(store.isRetryableStoreError(failed(status, code))).toBe(isRetryable);
   });
 
   it("can't be retried if the call was invalid and never sent", () => {
@@ -43,37 +43,33 @@ describe("an object store's response", () => {
     ['no connection to the service', new ConnectionError('none', { attempts: 0 }), true],
     ['a page instead of the file', download('not_media'), true],
     ['an invalid call', new GenError('wrong'), false],
-  ])('a copy that ended with %s can succeed later: %s', (_, error, later) => {
-    expect(store.mayCopyLater(error)).toBe(later);
+  ])('lets a copy that ended with %s be retried later: %s', (_, error, mayCopyLater) => {
+    expect(store.mayCopyLater(error)).toBe(mayCopyLater);
   });
 
-  it("indicates whether the object exists, may exist, or can't be checked", () => {
-    expect([409, 412, 200, undefined].map((status) => store.isConflict(failed(status)))).toEqual([
-      true,
-      true,
-      false,
-      false,
-    ]);
-    expect(
-      [failed(500), failed(undefined, 'timeout'), failed(undefined, 'unreachable'), failed(400)].map(
-        store.mayHaveStored,
-      ),
-    ).toEqual([true, true, true, false]);
-    const responses = [
-      { status: 404, code: '' },
-      { status: 404, code: 'NoSuchBucket' },
-      { status: 403, code: '' },
-    ];
-    expect(responses.map(store.isAbsent)).toEqual([true, false, false]);
-    const rejections = ['AccessDenied', 'SignatureDoesNotMatch', 'InvalidAccessKeyId', 'xInvalidToken'];
-    expect(rejections.map((code) => store.isUnknown({ status: 403, code }))).toEqual([true, false, false, true]);
-    expect(store.isUnknown({ status: 404, code: '' })).toBe(false);
+  it('indicates if the object exists or may exist', () => {
+    const conflicts = [409, 412, 200, undefined].map((status) => store.isConflict(failed(status)));
+    expect(conflicts).toEqual([true, true, false, false]);
+    const failures = [failed(500), failed(undefined, 'timeout'), failed(undefined, 'unreachable'), failed(400)];
+    expect(failures.map(store.mayHaveStored)).toEqual([true, true, true, false]);
+  });
+
+  const response = (status: number, code = '') => ({ status, code });
+  it.each([
+    ['isAbsent', store.isAbsent, [response(404)], [response(404, 'NoSuchBucket'), response(403)]],
+    [
+      'isUnknown',
+      store.isUnknown,
+      [response(403, 'AccessDenied'), response(403, 'xInvalidToken')],
+      [response(403, 'SignatureDoesNotMatch'), response(403, 'InvalidAccessKeyId'), response(404)],
+    ],
+    ['rejectsCondition', store.rejectsCondition, [response(501), response(400, 'NotImplemented')], [response(400)]],
+  ] as const)('is recognized by %s', (_, isMatch, matches, others) => {
+    expect(matches.filter((it) => !isMatch(it))).toEqual([]);
+    expect(others.filter((it) => isMatch(it))).toEqual([]);
+  });
+
+  it('is a temporary redirect if its status is 307 or 308', () => {
     expect([307, 308, 302].map(store.isTemporaryRedirect)).toEqual([true, true, false]);
-    const unknown = [
-      { status: 501, code: '' },
-      { status: 400, code: 'NotImplemented' },
-      { status: 400, code: '' },
-    ];
-    expect(unknown.map(store.rejectsCondition)).toEqual([true, true, false]);
   });
 });

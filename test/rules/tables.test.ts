@@ -1,4 +1,4 @@
-// Prices, job durations, poll schedules, periods, pauses, and failure kinds, as tables.
+// Tables of prices, job durations, poll intervals, periods, pauses, and failure kinds.
 import { describe, expect, it } from 'vitest';
 import { pageFailureOf } from '../../src/adapters/storage/page-failure.js';
 import { markArrived, markPassing } from '../../src/errors/gen-error.js';
@@ -64,21 +64,24 @@ describe("a create's price", () => {
     expect(priceOf(call, body)).toMatchObject({ priceClass, isFixed });
   });
 
-  it("is the same for a model's two names, and can be converted to dollars", () => {
-    const job = priceOf('videos', { model: 'svc-video-pro' }).job;
+  it('has the same class for both aliases of a model', () => {
+    const { job } = priceOf('videos', { model: 'svc-video-pro' });
     expect(priceClassOf({ ...job, model: 'svc-video-gen-2' })).toBe(priceClassOf(job));
+  });
+
+  it('is 0.05 US dollars per token', () => {
     expect([usdOf(1), usdOf(12), usdOf(0)]).toEqual([0.05, 0.6, 0]);
   });
 });
 
 describe("a job's estimated duration", () => {
-  it('is the mean of the last twenty, without the highest and lowest fifth', () => {
+  it('is the mean of the last twenty jobs, without the longest and the shortest fifth', () => {
     expect(expectedMs([])).toBeUndefined();
     expect(expectedMs([10])).toBe(10);
     expect(expectedMs([1_000, 10, 20, 30, 0])).toBe(20);
     expect(expectedMs([3, 4])).toBe(4);
-    const many = Array.from({ length: 25 }, (_, at) => at).reduce(withDuration, []);
-    expect(many).toEqual(Array.from({ length: 20 }, (_, at) => at + 5));
+    const durations = Array.from({ length: 25 }, (_, at) => at).reduce(withDuration, []);
+    expect(durations).toEqual(Array.from({ length: 20 }, (_, at) => at + 5));
   });
 
   it.each([
@@ -90,14 +93,14 @@ describe("a job's estimated duration", () => {
     [10_000, 20_000, 0, 200, 0.99],
     [0, 100, 0, 1, 0.99],
   ])(
-    'of %s ms, after %i ms and a progress of %f, leaves %s ms and a progress of %s',
-    (length, age, before, etaMs, progress) => {
-      expect(progressOf(length, age, before)).toEqual({ etaMs, progress });
+    'of %s ms, at an age of %i ms and after a progress of %f, leaves %s ms and a progress of %s',
+    (durationMs, ageMs, before, etaMs, progress) => {
+      expect(progressOf(durationMs, ageMs, before)).toEqual({ etaMs, progress });
     },
   );
 });
 
-describe('a poll', () => {
+describe('polling', () => {
   const job = (mediaType?: string, modelId?: string) => ({ mediaType, modelId }) as Job;
 
   it.each([
@@ -108,8 +111,8 @@ describe('a poll', () => {
     [job('IMAGE'), { firstMs: 2_000, intervalMs: 2_500, typicalMs: 10_000 }],
     [job(undefined, 'svc-image-fast'), { firstMs: 2_000, intervalMs: 2_500, typicalMs: 10_000 }],
     [job('character'), { firstMs: 2_000, intervalMs: 2_500, typicalMs: 10_000 }],
-  ])('%j is polled with the schedule %j', (polled, rhythm) => {
-    expect(timingOf(polled)).toEqual(rhythm);
+  ])('of %j uses the timing %j', (polled, timing) => {
+    expect(timingOf(polled)).toEqual(timing);
   });
 
   it.each([
@@ -119,14 +122,14 @@ describe('a poll', () => {
     [10_000, 1, 99_000, 99_000],
     [90_000, 3, 0, 90_000],
   ])(
-    'a poll every %i ms that failed %i times, and has to wait %i ms, pauses for %i ms',
-    (interval, failures, requested, ms) => {
-      expect(pollPauseMs(interval, failures, requested)).toBe(ms);
+    'every %i ms, after %i failures and a Retry-After of %i ms, pauses for %i ms',
+    (intervalMs, failures, requestedMs, ms) => {
+      expect(pollPauseMs(intervalMs, failures, requestedMs)).toBe(ms);
     },
   );
 });
 
-describe('pauses', () => {
+describe('a pause', () => {
   it.each([
     [0, 500],
     [1, 500],
@@ -138,7 +141,7 @@ describe('pauses', () => {
     expect(backoff({ firstMs: 1, maxMs: Number.POSITIVE_INFINITY }, 99)).toBe(2 ** 30);
   });
 
-  it('are randomized between half and full length, but never below Retry-After', () => {
+  it('is randomized between 50% and 100% of its length, or upward from a Retry-After', () => {
     expect([spread(100, 0), spread(100, 1)]).toEqual([50, 100]);
     expect([noEarlier(1_000, 0), noEarlier(1_000, 1), noEarlier(60_000, 1)]).toEqual([1_000, 1_100, 61_000]);
   });
@@ -154,8 +157,8 @@ describe("a budget's period", () => {
     [1_000, 0, { startMs: 0, endMs: null }],
     [1_000, now - 999, { startMs: now - 999, endMs: now + 1 }],
     [1_000, now - 1_000, { startMs: 0, endMs: null }],
-  ] as const)('%s since %i is %j', (per, since, period) => {
-    expect(periodAt(per, now, since)).toEqual(period);
+  ] as const)('of %s that started at %i is %j', (per, startMs, period) => {
+    expect(periodAt(per, now, startMs)).toEqual(period);
   });
 
   it('reserves a lost create until the next period ends, or for a day', () => {
@@ -166,14 +169,13 @@ describe("a budget's period", () => {
     expect(expiresMs(lost, 1_000)).toBe(now + 2_000);
   });
 
-  it('is stored beyond its end', () => {
-    expect(
-      [budgetTtlMs('total'), budgetTtlMs('day'), budgetTtlMs('month'), budgetTtlMs(DAY)].map((ms) => ms / DAY),
-    ).toEqual([3_650, 63, 63, 3]);
+  it('is stored for some time after its end', () => {
+    const days = (['total', 'day', 'month', DAY] as const).map((per) => budgetTtlMs(per) / DAY);
+    expect(days).toEqual([3_650, 63, 63, 3]);
   });
 });
 
-describe("a create's failure kind", () => {
+describe('the failure kind of a create', () => {
   const refusedConnection = Object.assign(new Error('no'), { code: 'ECONNREFUSED', syscall: 'connect' });
   it.each<[string, unknown, rules.FailureKind | undefined]>([
     ['an abort', new Error('aborted'), undefined],
@@ -201,7 +203,7 @@ describe("a create's failure kind", () => {
       rejected(status),
       'lost',
     ]),
-  ])('%s', (_, error, expected) => {
+  ])('is correct after %s', (_, error, expected) => {
     expect(rules.failureKindOf(error)).toBe(expected);
     expect(rules.mayHaveCreated(error)).toBe(expected === undefined || expected === 'lost');
     expect(rules.callFailure(error)?.kind).toBe(expected);
@@ -212,12 +214,12 @@ describe("a create's failure kind", () => {
     [403, true],
     [400, undefined],
     [404, undefined],
-  ])('with status %i leaves the key unused: %s', (status, isUnused) => {
+  ])('for status %i indicates an unused key: %s', (status, isUnused) => {
     expect(rules.callFailure(rejected(status))?.keyIsUnused).toBe(isUnused);
   });
 
   it.each(['upload_not_found', 'reference_upload_not_found', 'video_edit_source_not_found'])(
-    'with the code %s indicates a deleted upload',
+    'for the code %s indicates a deleted upload',
     (code) => {
       expect(rules.isUnknownUpload(rejected(404, { code }))).toBe(true);
       expect(rules.isUnknownUpload(arrived(rejected(404, { code })))).toBe(false);
@@ -226,7 +228,7 @@ describe("a create's failure kind", () => {
   );
 });
 
-describe("a poll's failure", () => {
+describe('a failed poll', () => {
   const temporary = new GenError('key function');
   markPassing(temporary);
   it.each<[string, unknown, boolean, string | undefined]>([
@@ -247,7 +249,7 @@ describe("a poll's failure", () => {
     ['a key function that failed once', temporary, false, 'lost'],
     ['no connection', connectionError(0), false, 'lost'],
     ['an abort', new Error('x'), false, undefined],
-  ])('%s ends the wait: %s %s', (_, error, ends, kind) => {
+  ])('with %s ends the wait: %s, kind %s', (_, error, ends, kind) => {
     expect(rules.endsWait(error)).toBe(ends);
     expect(rules.pollFailure(error)?.kind).toBe(kind);
   });
@@ -259,12 +261,12 @@ describe("a poll's failure", () => {
     [rejected(503, { code: 'dispatch_disabled', retryAfterMs: 1 }), true],
     [connectionError(1), true],
     [new GenError('wrong'), false],
-  ])('%s: the attempt is retried: %s', (error, isRetried) => {
+  ])('with %s is retried: %s', (error, isRetried) => {
     expect(rules.isTransient(error)).toBe(isRetried);
   });
 });
 
-describe("a job's file", () => {
+describe("a failed download of a job's file", () => {
   it.each<[unknown, 'gone' | 'askJob' | undefined]>([
     [rejected(410), 'gone'],
     ...[400, 401, 403, 404, 409].map((status): [unknown, 'askJob'] => [rejected(status), 'askJob']),
@@ -272,7 +274,7 @@ describe("a job's file", () => {
     [rejected(401, { code: 'invalid_api_key' }), undefined],
     [rejected(403, { code: 'scope_missing' }), undefined],
     [connectionError(1), undefined],
-  ])('%s: %s', (error, expected) => {
+  ])('with %s has the kind %s', (error, expected) => {
     expect(files.fileErrorKind(error)).toBe(expected);
   });
 
@@ -290,7 +292,7 @@ describe("a job's file", () => {
     [new TimeoutError('late', { timeoutMs: 1 }), { status: 504, isReported: true }],
     [connectionError(1), { status: 502, isReported: true }],
     [new TypeError('x'), { status: 500, isReported: true }],
-  ])('%s: a page gets %j', (error, response) => {
+  ])('with %s gives a page the response %j', (error, response) => {
     expect(pageFailureOf(error)).toEqual(response);
   });
 });

@@ -18,13 +18,13 @@ export const RULES = {
 
 const process = () => ({ id: 'one', isPersistent: true, isLeaseHeld: undefined, owners: new Map() });
 
-/** Opens a transaction at this time on the values that another one has stored. */
+/** Opens a transaction at this time, on the values that another transaction has stored. */
 export function openTransaction(nowMs: number, before?: LedgerTransaction): LedgerTransaction {
   const stored = Object.entries(before?.changes() ?? {}).map(([key, change]) => [key, change?.value ?? '']);
   return new LedgerTransaction({ has: () => true }, { nowMs, values: Object.fromEntries(stored) }, process());
 }
 
-/** A ledger whose live processes the test chooses. */
+/** A ledger in which each test determines the live processes. */
 class Ledger extends LedgerTransaction {
   readonly living = new Set(['one', 'two']);
 
@@ -68,7 +68,7 @@ export function ledger() {
   };
   const send = (owner: string, sentKey = 'k', at = id) =>
     rule.recordSent(tx, { id: at, owner, params: {}, sentKey }).outcome;
-  /** The tests' calls belong to their entry's run, if it has one. */
+  /** Calls belong to their entry's run, if it has one. */
   const run = () => (tx.entry(id)?.rules ? {} : undefined);
   const accept = (owner: string, more: object = {}) => {
     const { entry: fallback } = reserve(owner);
@@ -85,6 +85,8 @@ export function ledger() {
   };
   const claim = (owner: string) => owners.claimCreate(tx, id, owner, () => true);
   const acknowledge = (what: 'outcome' | 'file') => owners.acknowledge(tx, id, what);
-  const state = () => ({ entry: () => tx.entry(id), phase: () => tx.entry(id)?.phase, usedKey: () => tx.usedKey(id) });
-  return { tx, id, living, reserve, send, accept, end, fail, usage, claim, acknowledge, ...state() };
+  const entry = () => tx.entry(id);
+  const phase = () => entry()?.phase;
+  const usedKey = () => tx.usedKey(id);
+  return { tx, id, living, reserve, send, accept, end, fail, usage, claim, acknowledge, entry, phase, usedKey };
 }
