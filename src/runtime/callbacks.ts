@@ -31,7 +31,7 @@ export function reasonOf(thrown: unknown): string {
   try {
     return withoutQueries(thrown instanceof Error ? thrown.message || thrown.name : String(thrown));
   } catch {
-    return 'a value that cannot be converted to a string';
+    return 'an unprintable value';
   }
 }
 

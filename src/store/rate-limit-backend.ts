@@ -70,6 +70,6 @@ export type OpenSharedLimits = (where: LimitsInStore) => SharedLimits;
 export function sharedLimits(where: LimitsInStore): SharedLimits {
   const { [SHARING]: sharing }: { readonly [SHARING]?: { readonly openLimits: OpenSharedLimits } } =
     where.store as object;
-  if (!sharing) throw new TypeError('The store does not support shared rate limits.');
+  if (!sharing) throw new TypeError('The store shares no rate limits.');
   return sharing.openLimits(where);
 }
