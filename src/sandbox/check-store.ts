@@ -156,9 +156,9 @@ const RULES: readonly Rule[] = [
       const reader = async () => {
         while (isWriting) {
           const { version, values } = await store.read(name, keys);
-          const found = new Set(keys.map((key) => values[key]));
-          assert(found.size === 1, 'a read returned values of two writes');
-          const [value] = found;
+          const distinct = new Set(keys.map((key) => values[key]));
+          assert(distinct.size === 1, 'a read returned values of two writes');
+          const [value] = distinct;
           if (valueByVersion.has(version)) {
             assert(valueByVersion.get(version) === value, 'two reads of the same version differ');
           }
@@ -194,8 +194,8 @@ const RULES: readonly Rule[] = [
         for (let at = 0; at < WRITES_EACH; at++) await add();
       };
       await Promise.all(Array.from({ length: WRITERS }, writer));
-      const [found, accepted] = [await valueIn(store, name, 'n'), String(WRITERS * WRITES_EACH)];
-      assert(found === accepted, `${accepted} updates were accepted, but only ${found} are stored`);
+      const [stored, accepted] = [await valueIn(store, name, 'n'), String(WRITERS * WRITES_EACH)];
+      assert(stored === accepted, `${accepted} updates were accepted, but only ${stored} are stored`);
     },
   ],
   [
@@ -221,9 +221,9 @@ const RULES: readonly Rule[] = [
     'a version is never reused, even after the entire group has expired and was deleted',
     async ({ store, group, isReal, advance, assert }) => {
       // The first group expires, the second is deleted.
-      const seen = [group(), group()].map((name) => ({ name, versions: new Set<string>() }));
+      const groups = [group(), group()].map((name) => ({ name, versions: new Set<string>() }));
       for (let round = 0; round < 2; round++) {
-        for (const { name, versions } of seen) {
+        for (const { name, versions } of groups) {
           for (let write = 0; write < 3; write++) {
             await put(store, name, { a: set(`${round}/${write}`, 400) });
             const { version } = await store.read(name, ['a']);
@@ -233,7 +233,7 @@ const RULES: readonly Rule[] = [
             versions.add(version);
           }
         }
-        await put(store, seen[1]?.name ?? '', { a: null });
+        await put(store, groups[1]?.name ?? '', { a: null });
         await advance(isReal ? 800 : DELETED_AFTER_MS);
         const others = Array.from({ length: 20 }, async () => {
           for (let at = 0; at < OTHER_WRITES / 20; at++) await put(store, group(), { a: set('1', 50) });

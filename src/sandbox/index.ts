@@ -51,16 +51,16 @@ export function createSandbox(options: SandboxOptions = {}): Sandbox {
   return withClients(openSandbox(options));
 }
 
-function withClients(opened: OpenSandbox): Sandbox {
-  const { service, clientFetch } = opened;
+function withClients(internals: OpenSandbox): Sandbox {
+  const { service, clientFetch } = internals;
   return Object.assign(service, {
     client(options: GenClientOptions = {}): GenClient {
       const { apiKey, baseUrl, webhookSecret } = service;
       // A sandbox's key isn't secret, so browsers are allowed.
       const defaults = { apiKey, baseUrl, webhookSecret, fetch: clientFetch, dangerouslyAllowBrowser: true };
-      return new GenClient({ ...defaults, ...options, ...{ [CLOCK]: opened.clock } });
+      return new GenClient({ ...defaults, ...options, ...{ [CLOCK]: internals.clock } });
     },
-    fork: () => withClients(opened.fork()),
+    fork: () => withClients(internals.fork()),
   });
 }
 

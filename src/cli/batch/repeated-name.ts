@@ -1,14 +1,14 @@
 /** Returns the first repeated name in a JSON object, for which `JSON.parse` returns only the last value. */
 export function repeatedName(json: string): string | undefined {
-  const open: Set<string>[] = [];
+  const names: Set<string>[] = [];
   let name = '';
   for (let at = 0; at < json.length; at++) {
     const char = json[at];
-    if (char === '{') open.push(new Set());
-    if (char === '}') open.pop();
+    if (char === '{') names.push(new Set());
+    if (char === '}') names.pop();
     if (char === ':') {
-      if (open.at(-1)?.has(name)) return name;
-      open.at(-1)?.add(name);
+      if (names.at(-1)?.has(name)) return name;
+      names.at(-1)?.add(name);
     }
     if (char === '"') {
       const start = at;

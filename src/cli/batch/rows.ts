@@ -72,13 +72,13 @@ export type RowCheck = (row: Pick<Row, 'call' | 'params' | 'extraBody'>) => Prom
 /** Calls the create of a row with a client that sends nothing. */
 export function rowCheck(createClient: (options: ClientOptions) => GenClient): RowCheck {
   return async ({ call, params, extraBody }) => {
-    const sent = new AbortController();
+    const requested = new AbortController();
     const fetch = () => {
-      sent.abort();
-      return Promise.reject(sent.signal.reason);
+      requested.abort();
+      return Promise.reject(requested.signal.reason);
     };
     const client = createClient({ apiKey: 'none', rateLimit: 'off', fetch });
-    const { signal } = sent;
+    const { signal } = requested;
     try {
       await (client as JobCreators)[call].create(params as never, { extraBody, signal });
     } catch (error) {

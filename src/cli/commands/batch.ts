@@ -177,9 +177,9 @@ interface Cost {
 function reportOf(results: readonly RowResult[]) {
   const of = (status: RowResult['status']) => results.filter((result) => result.status === status);
   const pending = of('pending');
-  const ended = results.filter(({ job, status }) => job !== undefined && status !== 'pending');
-  const tokens = ended.reduce((sum, { job }) => sum + (job?.finalTokenCost ?? 0), 0);
-  const byLabel = costsBy(ended, ({ row }) => row.label).map(([label, cost]) => ({ label, ...cost }));
+  const final = results.filter(({ job, status }) => job !== undefined && status !== 'pending');
+  const tokens = final.reduce((sum, { job }) => sum + (job?.finalTokenCost ?? 0), 0);
+  const byLabel = costsBy(final, ({ row }) => row.label).map(([label, cost]) => ({ label, ...cost }));
   return {
     rows: results.length,
     completed: of('completed').length,
@@ -190,7 +190,7 @@ function reportOf(results: readonly RowResult[]) {
     tokens,
     usd: usdOf(tokens),
     quotedTokens: pending.reduce((sum, { job }) => sum + (job?.quotedTokenCost ?? 0), 0),
-    byModel: costsBy(ended, ({ job }) => job?.modelId ?? 'unknown model').map(([model, cost]) => ({ model, ...cost })),
+    byModel: costsBy(final, ({ job }) => job?.modelId ?? 'unknown model').map(([model, cost]) => ({ model, ...cost })),
     ...(byLabel.length > 0 && { byLabel }),
   };
 }

@@ -6,10 +6,10 @@ const el = (tag, props, ...children) => { const node = Object.assign(document.cr
 
 /* Unchanged rows keep their nodes, so that videos continue to play. */
 function list(id, rows, render) {
-  const known = new Map([...by(id).children].map((node) => [node.dataset.text, node]));
+  const nodes = new Map([...by(id).children].map((node) => [node.dataset.text, node]));
   by(id).replaceChildren(...rows.map((row) => {
     const text = JSON.stringify(row);
-    const node = known.get(text) ?? render(row);
+    const node = nodes.get(text) ?? render(row);
     node.dataset.text = text;
     return node;
   }));

@@ -66,8 +66,8 @@ async function applyFault(
   respond: () => Promise<Response>,
 ): Promise<Response> {
   if (fault === undefined) return respond();
-  const broken = (['reset', 'commitThenDrop', 'truncate', 'stall'] as const).find((effect) => fault[effect]);
-  record.fault = broken ?? (fault.status === undefined ? 'latency' : 'status');
+  const effect = (['reset', 'commitThenDrop', 'truncate', 'stall'] as const).find((name) => fault[name]);
+  record.fault = effect ?? (fault.status === undefined ? 'latency' : 'status');
   if (fault.reset) throw new ConnectionDropped();
   if (fault.commitThenDrop) {
     record.status = (await respond()).status;

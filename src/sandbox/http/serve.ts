@@ -121,7 +121,7 @@ export interface ListenOptions {
 export interface Listening {
   /** Base URL for clients. */
   readonly url: string;
-  /** Stops accepting connections, gives requests in flight two seconds, and resolves when the port is free. */
+  /** Stops accepting connections, waits up to two seconds for requests in flight, and resolves when the port is free. */
   close(): Promise<void>;
 }
 

@@ -251,8 +251,8 @@ function checkPlainFields(fields: RequestFields, names: readonly string[]): void
     else {
       const [value, allowed] = [fields.text(name), DOCUMENTED_VALUES[name]];
       if (value === undefined || (allowed ? allowed.includes(value) : value !== '')) continue;
-      const wanted = allowed?.join(', ') ?? 'a non-empty string';
-      throw invalidRequest(`${name} must be ${wanted}, not ${formatValue(value)}.`);
+      const expected = allowed?.join(', ') ?? 'a non-empty string';
+      throw invalidRequest(`${name} must be ${expected}, not ${formatValue(value)}.`);
     }
   }
 }

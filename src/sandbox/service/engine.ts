@@ -215,8 +215,8 @@ async function attemptDelivery(
   job.deliveryCount += 1;
   const attempt = job.deliveryCount;
   const id = `dlv_${job.id}_${attempt}`;
-  const sent = { id, eventId, jobId: job.id, type, url, at: new Date(at).toISOString(), attempt, reason };
-  appendToLog(state.deliveries, { ...sent, headers, body, ...result });
+  const attempted = { id, eventId, jobId: job.id, type, url, at: new Date(at).toISOString(), attempt, reason };
+  appendToLog(state.deliveries, { ...attempted, headers, body, ...result });
   if (reason === 'retry') job.retryCount += 1;
   const delay = DELIVERY_DELAYS_MS[job.retryCount];
   if (result.ok || delay === undefined || reason === 'copy') return;

@@ -111,8 +111,8 @@ export function readFields(text: string): RequestFields {
   throw invalidRequest('The body must be a JSON object.');
 }
 
-function wrongType(name: string, wanted: string, value: unknown): ServiceError {
-  return invalidRequest(`${name} must be ${wanted}, not ${formatValue(value)}.`);
+function wrongType(name: string, expected: string, value: unknown): ServiceError {
+  return invalidRequest(`${name} must be ${expected}, not ${formatValue(value)}.`);
 }
 
 export type ReferenceRole = 'frame' | 'image' | 'portrait' | 'clip' | 'audio' | 'source';
@@ -201,11 +201,11 @@ export function checkUploads(world: World, account: string, references: readonly
   for (const { role, field, uploadId } of references) {
     if (uploadId === undefined) continue;
     const upload = world.state.uploads.get(uploadId);
-    const wanted = UPLOAD_TYPES[role];
+    const expected = UPLOAD_TYPES[role];
     const isKnown = upload !== undefined && upload.account === account && upload.readyAt !== null;
-    if (isKnown && upload.uploadType === wanted) continue;
+    if (isKnown && upload.uploadType === expected) continue;
     const problem = isKnown
-      ? `${uploadId} has upload_type ${upload.uploadType}, but ${wanted} is required`
+      ? `${uploadId} has upload_type ${upload.uploadType}, but ${expected} is required`
       : `this account has no completed upload ${formatValue(uploadId)}`;
     const code = role === 'source' ? 'video_edit_source_not_found' : 'reference_upload_not_found';
     throw new ServiceError(code, `${field}: ${problem}.`);

@@ -81,7 +81,7 @@ export async function receiveBytes(
   upload.head = head.slice(0, size);
 }
 
-/** Handles step 3: makes the upload usable. Throws `upload_invalid` if its size is wrong. */
+/** Handles step 3: completes the upload. Throws `upload_invalid` if its size is wrong. */
 export function completeUpload(world: World, upload: StoredUpload): void {
   if (upload.receivedBytes !== upload.fileSize) {
     const received = upload.receivedBytes === null ? 'no bytes' : `${upload.receivedBytes} bytes`;

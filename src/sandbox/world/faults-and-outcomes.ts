@@ -159,7 +159,7 @@ export interface ArmedFault {
   struck: number;
 }
 
-/** Fields of which a rule needs at least one. */
+/** A rule needs at least one of these fields. */
 const EFFECTS = ['status', 'latencyMs', 'reset', 'commitThenDrop', 'truncate', 'stall'] as const;
 
 const faultSchema = z.strictObject({

@@ -217,11 +217,11 @@ export class Activity {
 
   /** Resolves when no request or delivery is in flight and nothing new starts. */
   async settle(): Promise<void> {
-    let seen = this.#changes;
+    let changes = this.#changes;
     for (let quiet = 0; quiet < QUIET_TURNS; quiet++) {
       await nextTurn();
-      if (this.#changes === seen && !this.#isBusy('work')) continue;
-      seen = this.#changes;
+      if (this.#changes === changes && !this.#isBusy('work')) continue;
+      changes = this.#changes;
       quiet = -1;
     }
   }
