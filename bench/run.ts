@@ -40,8 +40,8 @@ function conditions(): string {
 
 /** Parses the report. Each theme's section is between comments with its name. */
 function sectionsOf(report: string): Map<string, string> {
-  const found = report.matchAll(/<!-- theme: ([a-z-]+) -->\n([\s\S]*?)\n<!-- end -->/g);
-  return new Map([...found].map(([, theme = '', text = '']) => [theme, text.trim()]));
+  const matches = report.matchAll(/<!-- theme: ([a-z-]+) -->\n([\s\S]*?)\n<!-- end -->/g);
+  return new Map([...matches].map(([, theme = '', text = '']) => [theme, text.trim()]));
 }
 
 function write(): void {

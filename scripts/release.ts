@@ -67,19 +67,19 @@ export function npmTagOf(version: string, latest = '0.0.0'): string {
 function publish(tarball: string): string {
   const packed = execFileSync('tar', ['-xzOf', tarball, 'package/package.json'], { encoding: 'utf8' });
   const { name, version } = JSON.parse(packed) as { name: string; version: string };
-  const known = view(name);
-  if (known === undefined) {
+  const registered = view(name);
+  if (registered === undefined) {
     throw new Error(
       `${name} is not on npm yet, and a trusted publisher can only be registered for an existing package. Publish this run's tarball manually, register the publisher (see CONTRIBUTING.md), and run this job again.`,
     );
   }
-  if ([known.versions].flat().includes(version)) {
+  if ([registered.versions].flat().includes(version)) {
     const published = view(`${name}@${version}`)?.dist?.integrity;
     const own = `sha512-${createHash('sha512').update(readFileSync(tarball)).digest('base64')}`;
     if (published === own) return `${name}@${version} is published, and it is this tarball.`;
     throw new Error(`${name}@${version} is published with other bytes than this tarball. Raise the version.`);
   }
-  const tag = npmTagOf(version, known['dist-tags']?.latest);
+  const tag = npmTagOf(version, registered['dist-tags']?.latest);
   execFileSync('npm', ['publish', tarball, '--access', 'public', '--tag', tag], { stdio: 'inherit' });
   return `${name}@${version} is published as ${tag}.`;
 }
@@ -95,11 +95,11 @@ interface RegistryData {
 function view(specifier: string): RegistryData | undefined {
   // npm also writes errors to stdout.
   const { stdout } = spawnSync('npm', ['view', specifier, '--json'], { encoding: 'utf8' });
-  const known = JSON.parse(stdout || '{}') as RegistryData;
-  if (known.error?.code === 'E404') return undefined;
-  if (known.error !== undefined)
-    throw new Error(`npm view ${specifier} failed: ${known.error.summary ?? known.error.code}`);
-  return known;
+  const registered = JSON.parse(stdout || '{}') as RegistryData;
+  if (registered.error?.code === 'E404') return undefined;
+  if (registered.error !== undefined)
+    throw new Error(`npm view ${specifier} failed: ${registered.error.summary ?? registered.error.code}`);
+  return registered;
 }
 
 function run([step, argument = '']: readonly string[]): string {

@@ -54,12 +54,12 @@ test('imports point down', () => {
 });
 
 test('there are no import cycles, type imports included', () => {
-  const done = new Set<string>();
+  const visited = new Set<string>();
   const cycles: string[] = [];
   const visit = (path: string, trail: readonly string[]) => {
     if (trail.includes(path)) cycles.push([...trail.slice(trail.indexOf(path)), path].join(' -> '));
-    if (done.has(path)) return;
-    done.add(path);
+    if (visited.has(path)) return;
+    visited.add(path);
     for (const { from, target } of imports) if (from === path && target !== undefined) visit(target, [...trail, path]);
   };
   for (const { path } of sources) visit(path, []);
@@ -162,11 +162,11 @@ test('time comes from a clock that tests can control, and randomness from one pl
 });
 
 test('rules are pure, and import only facts about the service', () => {
-  const seen = /^src\/((rules|schemas|errors)\/|catalog\.ts$)/;
+  const allowed = /^src\/((rules|schemas|errors)\/|catalog\.ts$)/;
   const foreign = imports.filter(
     ({ from, specifier, target = specifier }) =>
       from.startsWith('src/rules/') &&
-      !seen.test(target) &&
+      !allowed.test(target) &&
       !(from === 'src/rules/options.ts' && target === 'zod/v4/core'),
   );
   expect(foreign.map(({ from, specifier }) => `${from}: a rule must not import ${specifier}`)).toEqual([]);

@@ -171,8 +171,8 @@ describe('a user can compile with skipLibCheck off', () => {
 describe('the entry points that need a peer dependency', () => {
   beforeAll(async () => {
     const { peerDependencies = {} } = manifest();
-    const wanted = Object.entries(peerDependencies).filter(([peer]) => peer !== 'msw');
-    await consumer.add(...wanted.map(([peer, range]) => `${peer}@${range}`));
+    const peers = Object.entries(peerDependencies).filter(([peer]) => peer !== 'msw');
+    await consumer.add(...peers.map(([peer, range]) => `${peer}@${range}`));
   }, 240_000);
 
   test('can be imported and required, with the same names', async () => {

@@ -67,12 +67,12 @@ describe('without the types of Node', () => {
   );
 
   test('gen-client/node requires them', { timeout: 120_000 }, async () => {
-    const found = await compilerErrors('node.mts', importing(['gen-client/node']), {
+    const errors = await compilerErrors('node.mts', importing(['gen-client/node']), {
       module: 'nodenext',
       lib: DOM,
       types: [],
     });
-    expect(found.join('\n')).toContain("'node:http'");
+    expect(errors.join('\n')).toContain("'node:http'");
   });
 });
 

@@ -208,10 +208,10 @@ test('the main entry point imports no code of the sandbox or the command line', 
 test('each lock file has a version for everything, so that npm ci accepts it', () => {
   for (const folder of ['', 'test/runtimes/', 'bench/peers/']) {
     const { packages } = JSON.parse(readFileSync(`${ROOT}${folder}package-lock.json`, 'utf8')) as Lock;
-    const broken = Object.entries(packages).filter(
+    const incomplete = Object.entries(packages).filter(
       ([, { version, name }]) => version === undefined && name === undefined,
     );
-    expect(broken.map(([path]) => `${folder}package-lock.json: ${path}`)).toEqual([]);
+    expect(incomplete.map(([path]) => `${folder}package-lock.json: ${path}`)).toEqual([]);
   }
 });
 

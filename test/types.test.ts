@@ -111,8 +111,8 @@ it('the check reports code that wrongly compiles or fails, fails elsewhere, or f
       says: ['8', '9'],
     },
   ];
-  const found = await checkSnippets(folder, { compiler: 'TypeScript 7', mode: 'nodenext', snippets });
-  expect(found.map((line) => line.split(':')[0])).toEqual([
+  const problems = await checkSnippets(folder, { compiler: 'TypeScript 7', mode: 'nodenext', snippets });
+  expect(problems.map((line) => line.split(':')[0])).toEqual([
     'wrongly rejected',
     'wrongly accepted',
     'elsewhere',

@@ -44,9 +44,9 @@ describe('the model table, value by value', () => {
     };
     for (const model of models) {
       for (const { param, value, model: owner } of rows) {
-        const own = rows.some((row) => row.model === model && row.param === param && row.value === value);
+        const isSupported = rows.some((row) => row.model === model && row.param === param && row.value === value);
         // Images have no duration, and their ratios are only examples.
-        if (own || (param !== 'resolution' && model.kind !== owner.kind)) continue;
+        if (isSupported || (param !== 'resolution' && model.kind !== owner.kind)) continue;
         if (param === 'ratio' && model.aspectRatios === undefined) continue;
         expect(check(model, { [param]: value }), `${model.alias} ${value}`).toThrow(
           expect.objectContaining({ code: codes[param], param }),

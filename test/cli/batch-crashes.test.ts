@@ -78,9 +78,9 @@ function edit(unpaidRows: number): number {
 
 /** Kills a run at a random moment after its first request. Returns false if it had already ended. */
 async function kill(): Promise<boolean> {
-  const seen = sandbox.requests.length;
+  const before = sandbox.requests.length;
   const run = start();
-  await expect.poll(() => sandbox.requests.length - seen, { timeout: 20_000, interval: 5 }).toBeGreaterThan(0);
+  await expect.poll(() => sandbox.requests.length - before, { timeout: 20_000, interval: 5 }).toBeGreaterThan(0);
   await pause(random() * 500);
   run.kill();
   const { code } = await run.ended;

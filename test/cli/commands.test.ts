@@ -9,7 +9,7 @@ const mp4 = renderMedia({ kind: 'video', width: 320, height: 180, durationS: 1, 
 const fixture = cliOnSandbox({ 'fox.png': FOX_PNG, 'clip.mp4': mp4 });
 const { sandbox, cli, pathOf, createVideo } = fixture;
 const posts = (path: string) => sandbox.requests.filter((one) => one.method === 'POST' && one.path === path);
-const sent = (path: string) => JSON.parse(posts(path).at(-1)?.body ?? '{}');
+const lastBody = (path: string) => JSON.parse(posts(path).at(-1)?.body ?? '{}');
 
 describe('video', () => {
   it('uploads a local image, waits, and saves the file', async () => {
@@ -19,7 +19,7 @@ describe('video', () => {
     expect(secondsOf(readFileSync(pathOf('fox.mp4')))).toBe(5);
     expect(stdout).toMatch(/^job_\w+ {2}completed {2}svc-video-pro\n25 tokens charged\n.*fox\.mp4 {2}\d+\.\d\d MB\n$/);
     expect(stderr).toMatch(/Uploading fox\.png: 100% of [\d.]+ MB\nJob job_\w+ accepted, 25 tokens reserved\.\n/);
-    expect(sent('/v1/videos')).toEqual({
+    expect(lastBody('/v1/videos')).toEqual({
       prompt: 'a fox at dawn',
       model: 'svc-video-pro',
       duration: 5,
@@ -34,7 +34,7 @@ describe('video', () => {
     const { code, stdout } = await cli('video', 'a', ...words, ...more, '--webhook', 'https://x.test/hook');
     expect(code).toBe(0);
     expect(stdout).toMatch(/Continue with: gen-client wait job_\w+\n$/);
-    expect(sent('/v1/videos')).toEqual({
+    expect(lastBody('/v1/videos')).toEqual({
       prompt: 'a',
       reference_video_urls: ['https://x.test/a.mp4'],
       reference_audio_urls: ['https://x.test/a.mp3'],
@@ -50,7 +50,7 @@ describe('video', () => {
 
   it('accepts frames as files, URLs, or upload IDs', async () => {
     await cli('video', 'a', '--first-frame', 'fox.png', '--last-frame', 'https://x.test/z.png', '--no-wait');
-    expect(sent('/v1/videos')).toEqual({
+    expect(lastBody('/v1/videos')).toEqual({
       prompt: 'a',
       first_frame_upload_id: expect.stringMatching(/^upl_/),
       last_frame_url: 'https://x.test/z.png',
@@ -75,15 +75,15 @@ describe('other commands', () => {
     const { code } = await cli('image', 'a fox', ...flags, ...QUICK);
     expect(code).toBe(0);
     expect(readFileSync(pathOf('out.png')).subarray(1, 4).toString()).toBe('PNG');
-    expect(sent('/v1/images')).toMatchObject({ ratio: '21:9', reference_upload_ids: [expect.any(String)] });
+    expect(lastBody('/v1/images')).toMatchObject({ ratio: '21:9', reference_upload_ids: [expect.any(String)] });
   });
 
   it('edit uploads a clip and edits it', async () => {
     const words = ['clip.mp4', 'make it snow', '--mode', 'restyle', '-o', 'snow.mp4'];
     const { code, stderr } = await cli('edit', ...words, ...QUICK);
     expect({ code, stderr }).toMatchObject({ code: 0 });
-    expect(sent('/v1/uploads').upload_type).toBe('VIDEO');
-    expect(sent('/v1/video-edits')).toEqual({
+    expect(lastBody('/v1/uploads').upload_type).toBe('VIDEO');
+    expect(lastBody('/v1/video-edits')).toEqual({
       model: 'svc-video-fast',
       prompt: 'make it snow',
       edit_mode: 'restyle',
@@ -113,7 +113,7 @@ describe('other commands', () => {
     expect(line).toMatch(/^upl_\w+ {2}fox\.png$/);
     const id = line.split(' ')[0] ?? '';
     await cli('image', 'a', '-i', id, '--no-wait');
-    expect(sent('/v1/images').reference_upload_ids).toEqual([id]);
+    expect(lastBody('/v1/images').reference_upload_ids).toEqual([id]);
   });
 
   it("job, wait, and download accept another run's job", async () => {

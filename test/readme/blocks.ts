@@ -29,20 +29,20 @@ export interface Block {
 export function blocksOf(file: string): Block[] {
   const blocks: Block[] = [];
   let heading = '';
-  let open: { info: string; line: number; code: string[] } | undefined;
+  let current: { info: string; line: number; code: string[] } | undefined;
   const lines = readFileSync(ROOT + file, 'utf8').split('\n');
   for (const [index, text] of lines.entries()) {
     if (text.startsWith('```')) {
-      if (open === undefined) open = { info: text.slice(3).trim(), line: index + 2, code: [] };
+      if (current === undefined) current = { info: text.slice(3).trim(), line: index + 2, code: [] };
       else {
-        const [language = '', ...marks] = open.info.split(/\s+/);
-        const code = open.code.join('\n');
-        blocks.push({ language, marks, code, line: open.line, heading, file: file.replace(/\.md$/, '') });
-        open = undefined;
+        const [language = '', ...marks] = current.info.split(/\s+/);
+        const code = current.code.join('\n');
+        blocks.push({ language, marks, code, line: current.line, heading, file: file.replace(/\.md$/, '') });
+        current = undefined;
       }
-    } else if (open !== undefined) open.code.push(text);
+    } else if (current !== undefined) current.code.push(text);
     else if (text.startsWith('#')) heading = text.replace(/^#+\s*/, '');
   }
-  if (open !== undefined) throw new Error(`${file}:${open.line} the block is not closed`);
+  if (current !== undefined) throw new Error(`${file}:${current.line} the block is not closed`);
   return blocks;
 }

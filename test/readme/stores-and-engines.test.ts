@@ -79,10 +79,10 @@ describe.skipIf(whyNoRedis() !== undefined)('the guides to queues, many processe
 
   /** Runs the page's block that contains `text`. */
   async function block(page: string, text: string): Promise<Exported> {
-    const found = modules.find((module) => module.block.file === page && module.block.code.includes(text));
-    if (!found) throw new Error(`${page} has no block with ${text}`);
-    used.add(found);
-    const exported = (await import(/* @vite-ignore */ join(FOLDER, found.file))) as Exported;
+    const match = modules.find(({ block }) => block.file === page && block.code.includes(text));
+    if (!match) throw new Error(`${page} has no block with ${text}`);
+    used.add(match);
+    const exported = (await import(/* @vite-ignore */ join(FOLDER, match.file))) as Exported;
     opened.push(exported);
     return exported;
   }

@@ -57,10 +57,10 @@ it('sends a truncated body up to its end, even if the process pauses', async () 
     });
   };
   const server = await serve(() => new Response(pausing(), { headers: { 'content-length': '50' } }), { port: 0 });
-  const seen = [];
-  for (let round = 0; round < 5; round++) seen.push(await exchange(Number(new URL(server.url).port)));
+  const responses = [];
+  for (let round = 0; round < 5; round++) responses.push(await exchange(Number(new URL(server.url).port)));
   const expected = /^HTTP\/1\.1 200 OK\r\n.*content-length: 50\r\n.*\r\n\r\nhello$/is;
-  expect(seen.map((raw) => expected.test(raw))).toEqual(Array(5).fill(true));
+  expect(responses.map((raw) => expected.test(raw))).toEqual(Array(5).fill(true));
   await server.close();
 });
 
@@ -74,9 +74,9 @@ it('listens only on loopback by default', async () => {
   await expect(exchange(port, elsewhere)).rejects.toThrow(/ECONNREFUSED/);
   expect(await exchange(port)).toMatch(/in$/);
   await server.close();
-  const open = await serve(() => new Response('in'), { port: 0, host: '0.0.0.0' });
-  expect(await exchange(Number(new URL(open.url).port), elsewhere)).toMatch(/in$/);
-  await open.close();
+  const onAllAddresses = await serve(() => new Response('in'), { port: 0, host: '0.0.0.0' });
+  expect(await exchange(Number(new URL(onAllAddresses.url).port), elsewhere)).toMatch(/in$/);
+  await onAllAddresses.close();
 });
 
 it.each([-1, 65_536, 1.5, Number.NaN])('rejects port %s', async (port) => {
@@ -107,12 +107,12 @@ it('formats an IPv6 host for a URL', async () => {
 /** Sends one GET over plain TCP, and returns everything received. */
 function exchange(port: number, host = '127.0.0.1'): Promise<string> {
   return new Promise((resolve, reject) => {
-    let seen = '';
+    let received = '';
     const socket = connect(port, host, () => socket.write('GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n'));
     socket.on('data', (bytes) => {
-      seen += bytes;
+      received += bytes;
     });
     socket.on('error', reject);
-    socket.on('close', () => resolve(seen));
+    socket.on('close', () => resolve(received));
   });
 }

@@ -46,8 +46,8 @@ test('one idempotency key in two accounts creates two jobs', async () => {
 
 test('every sandbox generates new API keys unless one is passed, whatever the seed', () => {
   expect(setUp({ seed: 1 }).sandbox.apiKey).not.toBe(setUp({ seed: 1 }).sandbox.apiKey);
-  const given = setUp({ apiKey: 'sk_mine', webhookSecret: 'whsec_mine' }).sandbox;
-  expect([given.apiKey, given.webhookSecret]).toEqual(['sk_mine', 'whsec_mine']);
+  const custom = setUp({ apiKey: 'sk_mine', webhookSecret: 'whsec_mine' }).sandbox;
+  expect([custom.apiKey, custom.webhookSecret]).toEqual(['sk_mine', 'whsec_mine']);
 });
 
 test('the request log contains no key', async () => {

@@ -93,10 +93,13 @@ describe("a client on the sandbox's clock", () => {
     const client = createSandbox().client();
     await client.models.list();
     const started = performance.now();
-    const seen: string[] = [];
-    const job = await client.videos.createAndWait({ prompt }, { onCreated: ({ job }) => void seen.push(job.status) });
+    const statuses: string[] = [];
+    const job = await client.videos.createAndWait(
+      { prompt },
+      { onCreated: ({ job }) => void statuses.push(job.status) },
+    );
     expect(performance.now() - started).toBeLessThan(2_500);
-    expect([...seen, job.status]).toEqual(['processing', 'completed']);
+    expect([...statuses, job.status]).toEqual(['processing', 'completed']);
     expect(Date.parse(job.completedAt ?? '') - Date.parse(job.createdAt ?? '')).toBe(3000);
   });
 

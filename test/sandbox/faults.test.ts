@@ -57,7 +57,7 @@ describe('effects', () => {
     await expect(response.text()).rejects.toThrow('terminated');
   });
 
-  test('a stalled body sends half, then waits until the caller gives up', async () => {
+  test('a stalled body sends half, and never ends unless the caller aborts', async () => {
     const client = setUp();
     client.sandbox.faults.add({ stall: true });
     const controller = new AbortController();

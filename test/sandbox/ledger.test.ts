@@ -70,8 +70,8 @@ function check(sandbox: Sandbox): void {
   expect(sum('charge')).toBe(spentTokens);
   expect(sum('reserve') - sum('charge') - sum('release')).toBe(reservedTokens);
   const { jobs } = sandbox;
-  const open = jobs.filter(({ completedAt }) => completedAt === null);
-  expect(open.reduce((total, job) => total + (job.quotedTokenCost ?? 0), 0)).toBe(reservedTokens);
+  const unfinished = jobs.filter(({ completedAt }) => completedAt === null);
+  expect(unfinished.reduce((total, job) => total + (job.quotedTokenCost ?? 0), 0)).toBe(reservedTokens);
   expect(jobs.reduce((total, job) => total + (job.finalTokenCost ?? 0), 0)).toBe(spentTokens);
 }
 

@@ -57,8 +57,8 @@ export function clientFor(sandbox: Sandbox, key = sandbox.apiKey): PlainClient {
       const params = { file_name: name, mime_type: MIME[type], file_size: bytes.length, upload_type: type };
       const { data } = (await call('POST', '/v1/uploads', params)).body;
       await sandbox.fetch(data.direct_upload_url, { method: 'PUT', headers: data.headers, body: bytes });
-      const done = await call('POST', '/v1/uploads/complete', { upload_id: data.upload_id });
-      if (done.status !== 200) throw new Error(JSON.stringify(done.body));
+      const completed = await call('POST', '/v1/uploads/complete', { upload_id: data.upload_id });
+      if (completed.status !== 200) throw new Error(JSON.stringify(completed.body));
       return data.upload_id;
     },
     as: (other) => clientFor(sandbox, other),

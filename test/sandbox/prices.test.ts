@@ -12,10 +12,10 @@ test('prices can be one number for all jobs', async () => {
 });
 
 test('prices can be a function of everything that affects a price, with the default for undefined', async () => {
-  const seen: PricedJob[] = [];
+  const pricedJobs: PricedJob[] = [];
   const client = setUp({
     prices(job) {
-      seen.push(job);
+      pricedJobs.push(job);
       return job.call === 'videos' ? job.duration * 2.5 : undefined;
     },
   });
@@ -23,7 +23,7 @@ test('prices can be a function of everything that affects a price, with the defa
   const character = [{ name: 'Ada' }, '/v1/characters'] as const;
   expect(await quote(client, ...character)).toBe(await quote(setUp(), ...character));
   await quote(client, { model: 'svc-video-pro', video: 'https://a.test/a.mp4' }, '/v1/video-edits');
-  expect(seen).toEqual([
+  expect(pricedJobs).toEqual([
     { call: 'videos', model: 'svc-video-fast', resolution: '720p', duration: 4, audio: true },
     { call: 'characters', model: 'svc-image-pro', resolution: 'standard', duration: 0, audio: false },
     { call: 'videoEdits', model: 'svc-video-pro', resolution: '720p', duration: 5, audio: false },

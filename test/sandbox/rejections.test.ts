@@ -370,9 +370,9 @@ describe('accepts', () => {
     for (const row of rows) {
       const client = setUp();
       const ids = { image: await client.upload('IMAGE'), video: await client.upload('VIDEO') };
-      const known = { ...ids, audio: await client.upload('AUDIO'), character: (await register(client)).body.data };
+      const samples = { ...ids, audio: await client.upload('AUDIO'), character: (await register(client)).body.data };
       const needed = rows.filter((other) => 'required' in other || other === row);
-      const body = Object.fromEntries(needed.map((other) => [other.name, sampleOf(other, known)]));
+      const body = Object.fromEntries(needed.map((other) => [other.name, sampleOf(other, samples)]));
       const source = call === 'videoEdits.create' && !('oneOf' in row) ? { video: clip } : {};
       const intent = row.name === 'intent' ? { source_video_upload_id: ids.video } : {};
       const response = await client.call('POST', PATHS[call] ?? '', { ...source, ...intent, ...body });
@@ -383,14 +383,14 @@ describe('accepts', () => {
 
 /** Returns a valid value for a documented field. */
 // biome-ignore lint/suspicious/noExplicitAny: responses are untyped
-function sampleOf(field: { name: string; type: string }, known: Readonly<Record<string, any>>): unknown {
+function sampleOf(field: { name: string; type: string }, samples: Readonly<Record<string, any>>): unknown {
   const { name, type } = field;
   const example: unknown = Reflect.get(field, 'example') ?? Reflect.get(field, 'examples')?.[0];
-  const id = known[/video|audio/.exec(name)?.[0] ?? 'image'];
+  const id = samples[/video|audio/.exec(name)?.[0] ?? 'image'];
   if (example !== undefined) return example;
   if (name === 'model') return 'svc-image-pro';
   if (name === 'mime_type') return 'video/mp4';
-  if (name === 'character_ids') return [known.character.character.character_id];
+  if (name === 'character_ids') return [samples.character.character.character_id];
   if (/upload_ids?$/.test(name)) return type === 'string' ? id : [id];
   if (type === 'string[]') return ['https://a.test/a.bin'];
   if (type === 'references') return [{ type: 'image_url', url: image }];

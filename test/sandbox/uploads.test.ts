@@ -58,10 +58,10 @@ describe('step 2', () => {
     await put(client, url, { headers, body: bytes });
     const complete = () => client.call('POST', '/v1/uploads/complete', { upload_id });
     expect((await complete()).status).toBe(200);
-    const own = `${client.sandbox.baseUrl}/v1/uploads?upload_id=${upload_id}`;
+    const endpoint = `${client.sandbox.baseUrl}/v1/uploads?upload_id=${upload_id}`;
     for (const [to, allowed] of [
       [url, headers],
-      [own, { authorization: `Bearer ${client.sandbox.apiKey}` }],
+      [endpoint, { authorization: `Bearer ${client.sandbox.apiKey}` }],
     ]) {
       const rejected = await put(client, to, { headers: allowed, body: new Uint8Array(9) });
       expect([rejected.status, (await rejected.json()).error.code]).toEqual([409, 'upload_completed']);

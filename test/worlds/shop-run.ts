@@ -20,12 +20,15 @@ for (let seed = Number(values.first); seed < Number(values.first) + Number(value
   const store = seed % 2 === 0 ? inOwn() : inFile(folder, `${seed}.store`);
   const chances = killing({ seed, within: 700, max: 12 });
   const startMs = performance.now();
-  const { broken, kills, history } = await playShop(store, drawOrders(Number(values.orders), seed), { seed, chances });
+  const { violations, kills, history } = await playShop(store, drawOrders(Number(values.orders), seed), {
+    seed,
+    chances,
+  });
   const seconds = Math.round((performance.now() - startMs) / 1000);
-  process.stdout.write(`seed ${seed}, ${where}: ${kills} kills, ${broken.length} violations, ${seconds} s\n`);
-  if (broken.length === 0) continue;
+  process.stdout.write(`seed ${seed}, ${where}: ${kills} kills, ${violations.length} violations, ${seconds} s\n`);
+  if (violations.length === 0) continue;
   wrong += 1;
-  process.stdout.write(`${broken.join('\n')}\n${process.env.SHOP_HISTORY ? history.join('\n') : ''}\n`);
+  process.stdout.write(`${violations.join('\n')}\n${process.env.SHOP_HISTORY ? history.join('\n') : ''}\n`);
 }
 rmSync(folder, { recursive: true });
 process.exit(wrong === 0 ? 0 : 1);

@@ -91,7 +91,7 @@ export async function playShop(
     chances,
     isCalm = false,
   }: { readonly seed: number; readonly chances: FaultSchedule; readonly isCalm?: boolean },
-): Promise<{ readonly broken: readonly string[]; readonly kills: number; readonly history: readonly string[] }> {
+): Promise<{ readonly violations: readonly string[]; readonly kills: number; readonly history: readonly string[] }> {
   const disk: Disk = { failed: new Map(), files: new Map(), reported: new Set() };
   let isDone = false;
   const sim: SimulatedWorld = new SimulatedWorld({
@@ -131,10 +131,10 @@ export async function playShop(
     if (!isDone && !sim.step()) await new Promise((resolve) => setTimeout(resolve, 5));
   }
   if (defect !== undefined) throw defect;
-  const broken = isDone ? [] : ['the shop never finishes'];
-  broken.push(...violationsOf(sim), ...brokenOrders(sim, orders, disk));
-  broken.push(...(await sim.advanceUntil(wrongMoney(sim, life, { orders, disk }))));
-  return { broken, kills: sim.counts.kills, history: sim.history };
+  const violations = isDone ? [] : ['the shop never finishes'];
+  violations.push(...violationsOf(sim), ...brokenOrders(sim, orders, disk));
+  violations.push(...(await sim.advanceUntil(wrongMoney(sim, life, { orders, disk }))));
+  return { violations, kills: sim.counts.kills, history: sim.history };
 }
 
 /** The program: resumes creates, creates missing orders, and stores each file. */
@@ -152,16 +152,16 @@ async function runShop(life: ProcessLife, orders: readonly Order[], disk: Disk):
         if (!GenError.isInstance(one)) throw one;
       }
     }
-    const left = new Set<unknown>(inFlight);
+    const busy = new Set<unknown>(inFlight);
     try {
-      for await (const { label } of client.unfinishedCreates()) left.add(label);
+      for await (const { label } of client.unfinishedCreates()) busy.add(label);
     } catch {
       await pause(life, RETRY_MS);
       continue;
     }
     if (defect) throw defect.error;
     for (const order of orders) {
-      if (!isOpen(order) || left.has(order.id)) continue;
+      if (!isOpen(order) || busy.has(order.id)) continue;
       inFlight.add(order.id);
       const done = () => inFlight.delete(order.id);
       createOrder(life, order, { disk, shared }).then(done, (error: unknown) => {
@@ -276,9 +276,9 @@ async function wrongMoney(
     charged.shop += tokens;
     if (tenants.has(/^order ([^.]+)\./.exec(prompt ?? '')?.[1] ?? '')) charged.tenant += tokens;
   }
-  const found = { shop: await clientBudget(life.store).usage(), tenant: await tenantBudget(life.store).usage() };
+  const usage = { shop: await clientBudget(life.store).usage(), tenant: await tenantBudget(life.store).usage() };
   return (['shop', 'tenant'] as const).flatMap((name) => {
-    const { spentTokens, reservedTokens } = found[name];
+    const { spentTokens, reservedTokens } = usage[name];
     if (spentTokens === charged[name] && reservedTokens === 0) return [];
     return [
       `the ${name}'s budget has spent ${spentTokens} and reserved ${reservedTokens}; ${charged[name]} were charged`,

@@ -54,11 +54,11 @@ export async function runTask(task: Task, life: ProcessLife, disk: Disk): Promis
       task.result = 'completed';
       return;
     } catch (error) {
-      const ended = endOf(error);
+      const end = endOf(error);
       // A reserved budget recovers its tokens or becomes spent by the end of its period.
-      const isUnresolved = BudgetExceededError.isInstance(error) && ended === undefined;
-      if (ended !== undefined || (attempts > 50 && !isUnresolved)) {
-        task.result = ended ?? `gave up: ${String(error)}`;
+      const isUnresolved = BudgetExceededError.isInstance(error) && end === undefined;
+      if (end !== undefined || (attempts > 50 && !isUnresolved)) {
+        task.result = end ?? `gave up: ${String(error)}`;
         return;
       }
       await sleep(life, isUnresolved ? Math.min(RETRY_MS * 2 ** attempts, MAX_RETRY_MS) : RETRY_MS);
@@ -203,8 +203,8 @@ function engineOf(task: Task, life: ProcessLife, { steps }: Disk): DurableEngine
   const activities = createActivities(life.client);
   const once = async (step: string, work: () => Promise<Json>): Promise<Json> => {
     const name = `${task.id} ${step}`;
-    const known = steps.get(name);
-    if (known !== undefined) return known;
+    const stored = steps.get(name);
+    if (stored !== undefined) return stored;
     const result = await work();
     steps.set(name, result);
     return result;

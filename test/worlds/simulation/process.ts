@@ -4,7 +4,7 @@ import { CLOCK, type Clock, type Random } from '../../../src/runtime/clock.js';
 import { LEASES, leasesOf, type ProcessLeases } from '../../../src/store/port.js';
 import type { NotifyingStore } from '../../../src/store/store.js';
 import { type Fault, type OutageKind, randomFor } from './chance.js';
-import type { Sent, SimulatedLife, SimulatedWorld } from './world.js';
+import type { InFlightRequest, SimulatedLife, SimulatedWorld } from './world.js';
 
 /** Delay of store responses in an outage: longer than a client waits before it considers the store unavailable. */
 const LATE_STORE_MS = 5_000;
@@ -204,7 +204,7 @@ export class ProcessLife implements SimulatedLife {
     const faults = world.faultsAt('request', this.number);
     const find = <K extends Fault['kind']>(kind: K) =>
       faults.find((fault): fault is Fault & { readonly kind: K } => fault.kind === kind);
-    const sent = world.begin(this, url, init);
+    const request = world.begin(this, url, init);
     const [step, kill, lost, page, late, slow] = [
       find('clock'),
       find('kill'),
@@ -215,52 +215,56 @@ export class ProcessLife implements SimulatedLife {
     ];
     if (step) this.stepClock(step.ms);
     if (kill && !kill.isHandled) {
-      sent.end('is killed before it sends this');
+      request.end('is killed before it sends this');
       this.kill();
       return never();
     }
     if (find('unsent')) {
-      sent.end('no connection');
+      request.end('no connection');
       throw noConnection();
     }
     if (lost && !lost.isHandled) {
-      sent.end('the connection breaks before the service receives it');
+      request.end('the connection breaks before the service receives it');
       throw lostConnection(lost.code);
     }
     if (page && !page.isHandled) {
-      sent.end(`a page with status ${page.status} instead`);
+      request.end(`a page with status ${page.status} instead`);
       return pageOf(page.status);
     }
     if (find('rejection')) {
-      sent.end('200, and the body rejects it');
+      request.end('200, and the body rejects it');
       return Response.json({ data: null, error: { code: 'dispatch_disabled', message: 'Come back later.' } });
     }
-    const response = await (late ? this.#sendLate(late.ms, { sent, url, init }) : world.fetch(url, init));
+    const response = await (late ? this.#sendLate(late.ms, { request, url, init }) : world.fetch(url, init));
     const text = await jsonText(response);
     if (slow) await this.#delay(slow.ms, init?.signal ?? undefined);
     if (kill) {
-      sent.end(`${response.status}, but the process is killed before the response arrives`, text);
+      request.end(`${response.status}, but the process is killed before the response arrives`, text);
       this.kill();
     }
-    if (!this.#isAlive) sent.end(`${response.status}, but no process receives it`, text);
+    if (!this.#isAlive) request.end(`${response.status}, but no process receives it`, text);
     await this.whenRunning();
     if (lost) {
-      sent.end(`${response.status}, but the response is lost`, text);
+      request.end(`${response.status}, but the response is lost`, text);
       throw lostConnection(lost.code);
     }
     if (page) {
-      sent.end(`${response.status}, replaced by a page with status ${page.status}`, text);
+      request.end(`${response.status}, replaced by a page with status ${page.status}`, text);
       return pageOf(page.status);
     }
-    sent.end(`${response.status}${slow ? ` after ${Math.round(slow.ms / 1000)} s` : ''}`, text);
-    sent.reported(text);
+    request.end(`${response.status}${slow ? ` after ${Math.round(slow.ms / 1000)} s` : ''}`, text);
+    request.reported(text);
     return response;
   }
 
   /** Sends the request late, even if the client no longer waits. */
   #sendLate(
     ms: number,
-    { sent, url, init }: { readonly sent: Sent; readonly url: string; readonly init: RequestInit | undefined },
+    {
+      request,
+      url,
+      init,
+    }: { readonly request: InFlightRequest; readonly url: string; readonly init: RequestInit | undefined },
   ): Promise<Response> {
     const { signal, ...rest } = init ?? {};
     const arrived = new Promise<void>((resolve) => void this.#world.after(ms, resolve));
@@ -270,7 +274,7 @@ export class ProcessLife implements SimulatedLife {
         // The lease on a crashed process's slot may have expired before its request arrived.
         if (!this.#isAlive) this.#world.excuse();
         if (!signal?.aborted) return resolve(response);
-        sent.end(`${response.status}, but the client has stopped waiting`, await jsonText(response));
+        request.end(`${response.status}, but the client has stopped waiting`, await jsonText(response));
         this.#world.excuse();
       }, reject);
       signal?.addEventListener('abort', () => reject(signal.reason), { once: true });

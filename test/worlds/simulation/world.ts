@@ -45,7 +45,7 @@ interface CreatedJob {
 }
 
 /** A request in flight. */
-export interface Sent {
+export interface InFlightRequest {
   /** Records how it ended. `text` is the response body. */
   end(how: string, text?: string): void;
   /** Records that the response has arrived at the process. */
@@ -228,7 +228,7 @@ export class SimulatedWorld {
   }
 
   /** Records a process's request. */
-  begin(life: SimulatedLife, url: string, init: RequestInit = {}): Sent {
+  begin(life: SimulatedLife, url: string, init: RequestInit = {}): InFlightRequest {
     const method = init.method ?? 'GET';
     const key = new Headers(init.headers).get('idempotency-key');
     const path = new URL(url).pathname;
