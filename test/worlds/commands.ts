@@ -6,30 +6,17 @@ import { MAX_OUTAGE_MS, MAX_STOP_MS, PROCESSES, type World } from './world.js';
 
 /** Commands need no model: each may run at any time. */
 type Model = Record<string, never>;
+type Command = fc.AsyncCommand<Model, World, true>;
 
-class WorldEvent implements fc.AsyncCommand<Model, World, true> {
-  readonly #name: string;
-  readonly #happen: (world: World) => unknown;
-
-  constructor(name: string, happen: (world: World) => unknown) {
-    this.#name = name;
-    this.#happen = happen;
-  }
-
-  async check(): Promise<boolean> {
-    return true;
-  }
-
-  async run(_model: Model, world: World): Promise<void> {
-    await this.#happen(world);
+const commandOf = (name: string, happen: (world: World) => unknown): Command => ({
+  check: async () => true,
+  async run(_model, world) {
+    await happen(world);
     // Finish all work that needs no timer before the next command.
     await world.advance(0);
-  }
-
-  toString(): string {
-    return this.#name;
-  }
-}
+  },
+  toString: () => name,
+});
 
 const process = fc.nat({ max: PROCESSES - 1 });
 const slowMs = fc.constantFrom(0, 1_500, 20_000, 150_000);
@@ -64,88 +51,79 @@ const webhookFault: fc.Arbitrary<Fault> = fc.oneof(
 const KILL: Fault = { kind: 'kill', isHandled: false };
 const stopMs = fc.constantFrom(8_000, 45_000, MAX_STOP_MS);
 
-const titleOf = (name: string, value: unknown) => `${name}(${JSON.stringify(value)})`;
+const title = (name: string, value: unknown) => `${name}(${JSON.stringify(value)})`;
 
 /** All events, weighted toward tasks and time. */
 export const worldEvents = fc.commands<Model, World, true>(
   [
-    task.map((drawn) => new WorldEvent(titleOf('start', drawn), (world) => world.startTask(drawn))),
-    fc.tuple(task, fc.integer({ min: 2, max: 4 })).map(
-      ([drawn, count]) =>
-        new WorldEvent(titleOf(`start ${count} times`, drawn), (world) => {
-          for (let at = 0; at < count; at++) world.startTask(drawn);
-        }),
+    task.map((drawn) => commandOf(title('start', drawn), (world) => world.startTask(drawn))),
+    fc.tuple(task, fc.integer({ min: 2, max: 4 })).map(([drawn, count]) =>
+      commandOf(title(`start ${count} times`, drawn), (world) => {
+        for (let at = 0; at < count; at++) world.startTask(drawn);
+      }),
     ),
-    fc.record({ drawn: task, faults: fc.array(fault, { minLength: 1, maxLength: 3 }) }).map(
-      ({ drawn, faults }) =>
-        new WorldEvent(titleOf('start', { ...drawn, faults }), (world) => {
-          world.faults.requests.set(drawn.process, [...faults]);
-          world.startTask(drawn);
-        }),
+    fc.record({ drawn: task, faults: fc.array(fault, { minLength: 1, maxLength: 3 }) }).map(({ drawn, faults }) =>
+      commandOf(title('start', { ...drawn, faults }), (world) => {
+        world.faults.requests.set(drawn.process, [...faults]);
+        world.startTask(drawn);
+      }),
     ),
-    fc.array(task, { minLength: 3, maxLength: 5 }).map(
-      (drawn) =>
-        new WorldEvent(`start ${drawn.length} under the budget`, (world) => {
-          for (const each of drawn) world.startTask({ ...each, kind: 'budget' });
-        }),
+    fc.array(task, { minLength: 3, maxLength: 5 }).map((drawn) =>
+      commandOf(`start ${drawn.length} under the budget`, (world) => {
+        for (const each of drawn) world.startTask({ ...each, kind: 'budget' });
+      }),
     ),
     fc
       .constantFrom(10, 1_000, 15_000, 130_000)
-      .map((ms) => new WorldEvent(titleOf('advance', ms), (world) => world.advance(ms))),
-    fc.record({ process, faults: fc.array(fault, { minLength: 1, maxLength: 3 }) }).map(
-      (armed) =>
-        new WorldEvent(titleOf('next requests', armed), ({ faults }) => {
-          faults.requests.set(armed.process, [...(faults.requests.get(armed.process) ?? []), ...armed.faults]);
-        }),
+      .map((ms) => commandOf(title('advance', ms), (world) => world.advance(ms))),
+    fc.record({ process, faults: fc.array(fault, { minLength: 1, maxLength: 3 }) }).map((armed) =>
+      commandOf(title('next requests', armed), ({ faults }) => {
+        faults.requests.set(armed.process, [...(faults.requests.get(armed.process) ?? []), ...armed.faults]);
+      }),
     ),
     fc
       .record({ process, count: fc.integer({ min: 1, max: 30 }) })
-      .map(
-        (armed) =>
-          new WorldEvent(
-            titleOf('kill after pauses', armed),
-            ({ faults }) => void faults.pauses.set(armed.process, { count: armed.count, fault: KILL }),
-          ),
+      .map((armed) =>
+        commandOf(
+          title('kill after pauses', armed),
+          ({ faults }) => void faults.pauses.set(armed.process, { count: armed.count, fault: KILL }),
+        ),
       ),
-    process.map((at) => new WorldEvent(titleOf('kill', at), (world) => world.kill(at))),
-    fc.record({ process, count: fc.integer({ min: 1, max: 30 }), ms: stopMs }).map(
-      (armed) =>
-        new WorldEvent(titleOf('stop after pauses', armed), ({ faults }) => {
-          faults.pauses.set(armed.process, { count: armed.count, fault: { kind: 'stop', ms: armed.ms } });
-        }),
+    process.map((at) => commandOf(title('kill', at), (world) => world.kill(at))),
+    fc.record({ process, count: fc.integer({ min: 1, max: 30 }), ms: stopMs }).map((armed) =>
+      commandOf(title('stop after pauses', armed), ({ faults }) => {
+        faults.pauses.set(armed.process, { count: armed.count, fault: { kind: 'stop', ms: armed.ms } });
+      }),
     ),
     fc
       .record({ process, ms: stopMs })
-      .map((stop) => new WorldEvent(titleOf('stop', stop), (world) => world.stop(stop.process, stop.ms))),
+      .map((stop) => commandOf(title('stop', stop), (world) => world.stop(stop.process, stop.ms))),
     fc
       .record({ process, how: fc.constantFrom(...OUTAGES), ms: fc.constantFrom(2_000, 20_000, MAX_OUTAGE_MS) })
-      .map(
-        ({ process: at, how, ms }) =>
-          new WorldEvent(
-            titleOf('next store call', { process: at, how, ms }),
-            ({ faults }) => void faults.stores.set(at, { kind: 'outage', how, ms }),
-          ),
+      .map(({ process: at, how, ms }) =>
+        commandOf(
+          title('next store call', { process: at, how, ms }),
+          ({ faults }) => void faults.stores.set(at, { kind: 'outage', how, ms }),
+        ),
       ),
-    fc.record({ drawn: task, count: fc.integer({ min: 3, max: 25 }) }).map(
-      ({ drawn, count }) =>
-        new WorldEvent(titleOf('queue, and kill every worker after pauses', { ...drawn, count }), (world) => {
-          for (let at = 0; at < PROCESSES; at++) world.faults.pauses.set(at, { count, fault: KILL });
-          world.startTask({ ...drawn, kind: 'queue' });
-        }),
+    fc.record({ drawn: task, count: fc.integer({ min: 3, max: 25 }) }).map(({ drawn, count }) =>
+      commandOf(title('queue, and kill every worker after pauses', { ...drawn, count }), (world) => {
+        for (let at = 0; at < PROCESSES; at++) world.faults.pauses.set(at, { count, fault: KILL });
+        world.startTask({ ...drawn, kind: 'queue' });
+      }),
     ),
-    fc.constant(new WorldEvent('queue a record of a newer version', (world) => world.queueNewer())),
-    webhookFault.map(
-      (drawn) =>
-        new WorldEvent(titleOf('next webhook', drawn), (world) => {
-          world.faults.webhooks.push(drawn);
-          world.reach(drawn.kind === 'lostWebhook' ? 'webhook lost' : 'webhook late');
-        }),
+    fc.constant(commandOf('queue a record of a newer version', (world) => world.queueNewer())),
+    webhookFault.map((drawn) =>
+      commandOf(title('next webhook', drawn), (world) => {
+        world.faults.webhooks.push(drawn);
+        world.reach(drawn.kind === 'lostWebhook' ? 'webhook lost' : 'webhook late');
+      }),
     ),
     fc
       .record({ process, ms: fc.constantFrom(-3_600_000, -400_000, 400_000, 86_400_000) })
-      .map((step) => new WorldEvent(titleOf('set clock', step), (world) => world.stepClock(step.process, step.ms))),
-    fc.constant(new WorldEvent('rotate key', (world) => world.rotateKey())),
-    process.map((at) => new WorldEvent(titleOf('forge', at), (world) => world.forge(at))),
+      .map((step) => commandOf(title('set clock', step), (world) => world.stepClock(step.process, step.ms))),
+    fc.constant(commandOf('rotate key', (world) => world.rotateKey())),
+    process.map((at) => commandOf(title('forge', at), (world) => world.forge(at))),
   ],
   { maxCommands: 14 },
 );
