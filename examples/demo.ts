@@ -1,4 +1,4 @@
-// `npm run demo`: creates a video from a local image, with a webhook, on a sandbox that this program starts. Nothing leaves the machine.
+// `npm run demo`: creates a video from a local image, with a webhook, on a local sandbox.
 import { createServer } from 'node:http';
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -7,7 +7,7 @@ import { fromPath, saveOutput } from 'gen-client/node';
 import { createSandbox } from 'gen-client/sandbox';
 
 const USD_PER_TOKEN = 0.05;
-const started = Date.now();
+const demoStartMs = Date.now();
 
 const sandbox = createSandbox({ jobDurationMs: 6_000 });
 const service = await sandbox.listen({ port: 0 });
@@ -32,7 +32,7 @@ say(`Accepted     ${created.job.id}, ${created.quoted_token_cost} tokens reserve
 const progress = showProgress();
 const job = await client.waitForJob(created.job, {
   pollIntervalMs: 1_000,
-  onUpdate: ({ status }) => progress.tell(status),
+  onUpdate: ({ status }) => progress.update(status),
 });
 progress.end();
 
@@ -43,15 +43,15 @@ const file = await saveOutput(client, job, 'demo.mp4', { overwrite: true });
 const cost = job.finalTokenCost ?? 0;
 say(`Saved        ${resolve('demo.mp4')} (${Math.ceil(file.sizeBytes / 1000)} kB)`);
 say(`Cost         ${cost} tokens (${(cost * USD_PER_TOKEN).toFixed(2)} USD), balance ${created.balance_tokens} tokens`);
-say(`Took         ${((Date.now() - started) / 1000).toFixed(1)} s`);
+say(`Took         ${((Date.now() - demoStartMs) / 1000).toFixed(1)} s`);
 
 receiver.close();
 await service.close();
 
-/** A plain HTTP server, like a backend's. It verifies the raw body before it parses it. */
+/** Starts an HTTP server that verifies webhooks, as a backend does. */
 async function receiveWebhooks() {
   const server = createServer();
-  const event = new Promise<WebhookEvent>((arrived) => {
+  const event = new Promise<WebhookEvent>((resolveEvent) => {
     server.on('request', async (request, response) => {
       const chunks: Uint8Array[] = [];
       for await (const chunk of request) chunks.push(chunk);
@@ -62,33 +62,33 @@ async function receiveWebhooks() {
         );
         response.writeHead(204).end();
         client.notify(verified);
-        arrived(verified);
+        resolveEvent(verified);
       } catch {
         response.writeHead(400).end();
       }
     });
   });
-  await new Promise<void>((ready) => server.listen(0, '127.0.0.1', ready));
+  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
   const address = server.address();
   const port = typeof address === 'object' ? address?.port : undefined;
   return { url: `http://127.0.0.1:${port}/webhooks`, event, close: () => server.close() };
 }
 
-/** Updates a single line on a terminal, and prints a line per change elsewhere. */
+/** Updates one line on a terminal. Otherwise, prints a line per change. */
 function showProgress() {
-  const begun = Date.now();
+  const startMs = Date.now();
   let status = created.job.status;
-  const line = () => `Waiting      ${status}, ${((Date.now() - begun) / 1000).toFixed(0)} s`;
+  const line = () => `Waiting      ${status}, ${((Date.now() - startMs) / 1000).toFixed(0)} s`;
   const timer = process.stdout.isTTY ? setInterval(() => process.stdout.write(`\r\x1b[K${line()}`), 200) : undefined;
   return {
-    tell(now: string) {
-      status = now;
+    update(newStatus: string) {
+      status = newStatus;
       if (!timer) say(line());
     },
     end() {
       clearInterval(timer);
       if (timer) process.stdout.write('\r\x1b[K');
-      say(`Finished     after ${((Date.now() - begun) / 1000).toFixed(1)} s`);
+      say(`Finished     after ${((Date.now() - startMs) / 1000).toFixed(1)} s`);
     },
   };
 }

@@ -1,4 +1,4 @@
-// Creates a video and saves it. Needs GEN_API_KEY and GEN_BASE_URL; `npx gen-client sandbox` prints a pair to try.
+// Creates a video and saves it. Needs GEN_API_KEY and GEN_BASE_URL. `npx gen-client sandbox` prints values to try.
 import { GenClient, JobFailedError } from 'gen-client';
 import { saveOutput } from 'gen-client/node';
 
@@ -18,5 +18,5 @@ try {
   console.log(`paper-boat.mp4 saved, ${job.finalTokenCost} tokens charged`);
 } catch (error) {
   if (!JobFailedError.isInstance(error)) throw error;
-  console.error(`The job failed (${error.code}); nothing was charged. What to do: ${error.recovery}`);
+  console.error(`The job failed (${error.code}). Nothing was charged. Recovery: ${error.recovery}`);
 }

@@ -1,5 +1,5 @@
-// A store on Postgres, in two tables and two statements. `db` is a Pool of pg, or a PGlite.
-// Each statement is atomic, so no transaction is needed.
+// A store in Postgres, with two tables and two statements. `db` is a Pool of pg, or a PGlite. Each statement is atomic, so the store
+// needs no transaction.
 import { createStore, type Store } from 'gen-client';
 
 interface Database {
@@ -31,7 +31,7 @@ WITH swapped AS (
 ), written AS (
   INSERT INTO gen_values
   SELECT swapped.name, key, value, clock_timestamp() + ttl * interval '1 millisecond'
-  FROM swapped, unnest($4::text[], $5::text[], $6::float8[]) AS one (key, value, ttl)
+  FROM swapped, unnest($4::text[], $5::text[], $6::float8[]) AS change (key, value, ttl)
   ON CONFLICT (name, key) DO UPDATE SET value = excluded.value, until = excluded.until
 )
 SELECT name FROM swapped`;

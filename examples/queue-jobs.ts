@@ -1,5 +1,5 @@
-// A call that survives its process, on BullMQ. Needs GEN_API_KEY, GEN_BASE_URL, and a Redis at REDIS_URL. Run it again, and it
-// shows the job that it created. Another ID creates another job.
+// Queues a call on BullMQ, so that it survives a crash. Needs GEN_API_KEY, GEN_BASE_URL, and a Redis at REDIS_URL. Run it again to
+// see the same job. Another ID creates another job.
 import { GenClient } from 'gen-client';
 import { createGenQueue, createGenWorker } from 'gen-client/bullmq';
 import { redisStore } from 'gen-client/redis';
@@ -11,9 +11,9 @@ const worker = createGenWorker(redis, new GenClient({ store: redisStore(redis) }
   onCompleted: (job, { id }) => console.log(`${id} is ${job.status}: ${job.finalTokenCost} tokens`),
 });
 
-const before = await queue.queue.getJob('order-17');
-const hasEnded = before?.finishedOn !== undefined;
-if (hasEnded) console.log(`order-17 has ended: ${before.failedReason || before.returnvalue.status}`);
+const existing = await queue.queue.getJob('order-17');
+const hasEnded = existing?.finishedOn !== undefined;
+if (hasEnded) console.log(`order-17 has ended: ${existing.failedReason || existing.returnvalue.status}`);
 else await queue.images.create({ prompt: 'A paper boat in the rain' }, { jobId: 'order-17' });
 
 if (!hasEnded) await new Promise((end) => worker.worker.once('completed', end).once('failed', end));

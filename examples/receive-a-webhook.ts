@@ -1,4 +1,4 @@
-// Receives job webhooks with Hono, each event once. Needs GEN_WEBHOOK_SECRET; serve `app` with any of Hono's adapters.
+// Receives webhooks with Hono, and handles each event once. Needs GEN_WEBHOOK_SECRET. Serve `app` with any of Hono's adapters.
 import { createWebhookHandler } from 'gen-client/webhooks';
 import { Hono } from 'hono';
 
@@ -6,7 +6,7 @@ const receive = createWebhookHandler({
   secret: process.env.GEN_WEBHOOK_SECRET,
   on: {
     'job.completed': (event) => console.log(`${event.data.job.id} is ready: ${event.data.job.providerOutputUrl}`),
-    'job.failed': (event) => console.log(`${event.data.job.id} failed, nothing was charged`),
+    'job.failed': (event) => console.log(`${event.data.job.id} failed. Nothing was charged.`),
   },
 });
 

@@ -1,5 +1,5 @@
-// Several processes under one rate limit: each starts this with its own prompts, and together they stay within the account's
-// limits. Needs GEN_API_KEY, GEN_BASE_URL, and REDIS_URL.
+// Processes that share rate limits through Redis. Run `node share-limits.ts <prompt…>` in several terminals. Needs GEN_API_KEY,
+// GEN_BASE_URL, and REDIS_URL.
 import { GenClient } from 'gen-client';
 import { redisStore } from 'gen-client/redis';
 import { Redis } from 'ioredis';

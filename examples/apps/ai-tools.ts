@@ -1,5 +1,5 @@
-// Two tools for the AI SDK 7: makeVideo returns the job's ID immediately, and videoStatus its progress. The chat is part of
-// the key, so a model that asks again in the same chat gets the same job. Each user has a budget.
+// Two tools for the AI SDK 7: makeVideo returns the job's ID immediately, and videoStatus its status. The chat is part of the key,
+// so a model that repeats a call in the same chat gets the same job. Each user has a budget.
 import { tool } from 'ai';
 import { createBudget, GenClient, idempotencyKeyFrom } from 'gen-client';
 import { pickParams, videoParams } from 'gen-client/schemas';
@@ -11,7 +11,7 @@ const owners = new Map<string, string>(); // your database
 export const videoTools = (userId: string, chatId: string) => ({
   makeVideo: tool({
     description:
-      'Starts a video and gives its id at once. The same arguments give the same video: change the prompt for another.',
+      'Creates a video and returns its ID immediately. The same arguments return the same video, so change the prompt for another one.',
     inputSchema: pickParams(videoParams, ['prompt', 'model', 'duration', 'aspect_ratio']),
     execute: async (params, { abortSignal: signal }) => {
       const idempotencyKey = idempotencyKeyFrom('makeVideo', chatId, JSON.stringify(params));
@@ -22,7 +22,7 @@ export const videoTools = (userId: string, chatId: string) => ({
     },
   }),
   videoStatus: tool({
-    description: 'Tells how far a video is. Your page shows its file once it is completed.',
+    description: 'Returns the status of a video. The page shows the file once it is completed.',
     inputSchema: z.object({ id: z.string() }),
     execute: async ({ id }, { abortSignal: signal }) => {
       if (owners.get(id) !== userId) throw new Error(`There is no video ${id}.`);

@@ -1,4 +1,4 @@
-// Express 5: the videos of a user as a router that is mounted below /users/:userId/videos.
+// Express 5: a router for a user's videos, mounted at /users/:userId/videos.
 import express, { type NextFunction, type Request, type Response, Router } from 'express';
 import { GenClient, GenError, toHttp } from 'gen-client';
 import { toNodeHandler } from 'gen-client/node';
@@ -21,23 +21,24 @@ videos.post('/', express.json(), async (request: Request<{ userId: string }>, re
 videos.get('/:id/progress', async (request: Request<{ userId: string; id: string }>, response) => {
   const { userId, id } = request.params;
   if (owners.get(id) !== userId) return response.sendStatus(404);
-  const left = new AbortController();
-  response.on('close', () => left.abort());
+  const disconnected = new AbortController();
+  response.on('close', () => disconnected.abort());
   response.type('text/event-stream');
-  for await (const { job, progress, etaMs } of client.watchJob(id, { signal: left.signal, throwOnFailure: false }))
+  const options = { signal: disconnected.signal, throwOnFailure: false } as const;
+  for await (const { job, progress, etaMs } of client.watchJob(id, options))
     response.write(`data: ${JSON.stringify({ status: job.status, progress, etaMs })}\n\n`);
   return response.end();
 });
-// The URL has the full path, wherever the router is mounted: /users/ann/videos/job_1/file
+// The handler's request has the full path: /users/ann/videos/job_1/file
 const jobId = ({ url }: globalThis.Request) => part(url, -2);
 const authorize = ({ url }: globalThis.Request, id: string) => owners.get(id) === part(url, -4);
 videos.get('/:id/file', toNodeHandler(createOutputHandler({ client, jobId, authorize })));
 
 export const app = express();
-app.use('/users/:userId/videos', videos); // behind your own authentication of :userId
+app.use('/users/:userId/videos', videos); // after your authentication of :userId
 app.use((error: unknown, _request: Request, response: Response, next: NextFunction) => {
   if (response.destroyed) return; // the user has disconnected
-  if (response.headersSent || !GenError.isInstance(error)) return next(error); // malformed JSON stays a 400
+  if (response.headersSent || !GenError.isInstance(error)) return next(error); // such as the 400 for malformed JSON
   const { status, code, message, fault } = toHttp(error);
   if (fault !== 'caller') console.error(error);
   response.status(status).json({ code, message });

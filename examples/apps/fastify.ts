@@ -1,4 +1,4 @@
-// Fastify with JSON Schema, draft 7: invalid fields are rejected before any call, and Fastify handles its own errors.
+// Fastify with JSON Schema, draft 7. Invalid fields are rejected before any call.
 import fastify from 'fastify';
 import { GenClient, GenError, toHttp } from 'gen-client';
 import { videoParams } from 'gen-client/schemas';
@@ -17,7 +17,7 @@ app.post<{ Body: z.infer<typeof videoParams> }>(
   },
 );
 app.setErrorHandler((error, _request, reply) => {
-  if (!GenError.isInstance(error)) return reply.send(error); // Fastify's own, such as a 400 of the schema or a 415
+  if (!GenError.isInstance(error)) return reply.send(error); // an error of Fastify, such as a 400 or a 415
   const { status, code, message, fault } = toHttp(error);
   if (fault !== 'caller') console.error(error);
   return reply.code(status).send({ code, message });

@@ -5,7 +5,7 @@ import { createOutputHandler } from 'gen-client/storage';
 import { createWebhookHandler } from 'gen-client/webhooks';
 
 const client = new GenClient();
-const owners = new Map<string, string>(); // your database, because a Lambda keeps no state
+const owners = new Map<string, string>(); // your database, because a Lambda has no state
 const userOf = (request: Request) => request.headers.get('x-user') ?? ''; // your session
 // A Lambda freezes after its response, so the listener runs before it.
 const webhook = createWebhookHandler({
@@ -43,7 +43,7 @@ function toRequest({ rawPath, rawQueryString, headers, body, isBase64Encoded, re
     headers,
     body: body ? Buffer.from(body, isBase64Encoded ? 'base64' : 'utf8') : null,
   });
-  // A Lambda response has at most 6 MB, so a player gets 4 MB at a time.
+  // A Lambda response is limited to 6 MB, so send a player 4 MB at a time.
   const [, start, end = ''] = /^bytes=(\d+)-(\d*)$/.exec(headers.range ?? '') ?? [];
   const last = Number(start) + 4 * 1024 * 1024 - 1;
   if (start) request.headers.set('range', `bytes=${start}-${Math.min(last, Number(end || last))}`);

@@ -1,5 +1,5 @@
-// An MCP server: make_video returns the job's ID immediately, and video_status the file. However often an agent asks for
-// the same video in a conversation, it is one job, within the agent's own budget.
+// An MCP server: make_video returns the job's ID immediately, and video_status the file. An agent that repeats a call in a
+// conversation gets the same job. Each agent has a budget.
 import { randomUUID } from 'node:crypto';
 import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
 import { createBudget, GenClient, idempotencyKeyFrom, JobError, toHttp, WaitTimeoutError } from 'gen-client';
@@ -10,43 +10,47 @@ import * as z from 'zod';
 const client = new GenClient();
 const folder = process.env.VIDEO_FOLDER ?? 'videos';
 const owners = new Map<string, string>(); // the conversation of each job
-const onStdio = randomUUID(); // with stdio, each process is a conversation
+const processId = randomUUID(); // with stdio, each process is a conversation
 
-const inputSchema = pickParams(videoParams, ['prompt', 'model', 'duration', 'aspect_ratio']);
-const told = (text: string) => ({ content: [{ type: 'text' as const, text }] });
-const refused = (error: unknown) => {
+const textResult = (text: string) => ({ content: [{ type: 'text' as const, text }] });
+const errorResult = (error: unknown) => {
   const { message, fault } = toHttp(error);
   if (fault !== 'caller') console.error(error); // stdout is reserved for the protocol
-  const next = JobError.isInstance(error) ? ' To try again, change the prompt.' : '';
-  return { isError: true, ...told(message + next) };
+  const fix = JobError.isInstance(error) ? ' To try again, change the prompt.' : '';
+  return { isError: true, ...textResult(message + fix) };
 };
-const MAKE = 'Starts a video and gives its id at once. The same arguments give the same video.';
-const STATUS = 'Tells where the file of a video is, or within 20 seconds that it is still being made.';
+const MAKE_VIDEO = {
+  description: 'Creates a video and returns its ID immediately. The same arguments return the same video.',
+  inputSchema: pickParams(videoParams, ['prompt', 'model', 'duration', 'aspect_ratio']),
+};
+const VIDEO_STATUS = {
+  description: 'Returns the path of a video, or after 20 seconds that it is not finished.',
+  inputSchema: { id: z.string() },
+};
 
-/** Creates the server of a conversation. Connect it to a transport. */
+/** Creates the server for a conversation. Connect it to a transport. */
 export function videoServer(): McpServer {
   const server = new McpServer({ name: 'videos', version: '1.0.0' });
-  const making = { description: MAKE, inputSchema };
-  server.registerTool('make_video', making, async (params, { signal, sessionId = onStdio, authInfo }) => {
+  server.registerTool('make_video', MAKE_VIDEO, async (params, { signal, sessionId = processId, authInfo }) => {
     const idempotencyKey = idempotencyKeyFrom('make_video', sessionId, JSON.stringify(params));
     const budget = createBudget({ maxTokens: 300, per: 'day', scope: `agent ${authInfo?.clientId ?? 'local'}` });
     try {
       const { job } = await client.videos.create(params, { signal, idempotencyKey, budget });
       owners.set(job.id, sessionId);
-      return told(`Video ${job.id} is being made. Ask video_status for it.`);
+      return textResult(`Video ${job.id} was created. Call video_status for its file.`);
     } catch (error) {
-      return refused(error);
+      return errorResult(error);
     }
   });
-  const asking = { description: STATUS, inputSchema: { id: z.string() } };
-  server.registerTool('video_status', asking, async ({ id }, { signal, sessionId = onStdio }) => {
-    if (owners.get(id) !== sessionId) return { isError: true, ...told(`This conversation has no video ${id}.`) };
+  server.registerTool('video_status', VIDEO_STATUS, async ({ id }, { signal, sessionId = processId }) => {
+    if (owners.get(id) !== sessionId) return { isError: true, ...textResult(`This conversation has no video ${id}.`) };
     try {
       const job = await client.waitForJob(id, { signal, timeoutMs: 20_000 });
       const { path } = await saveOutput(client, job, `${folder}/`);
-      return told(`Video ${id} is ready: ${path}`);
+      return textResult(`Video ${id} is ready: ${path}`);
     } catch (error) {
-      return WaitTimeoutError.isInstance(error) ? told(`Video ${id} is still being made. Ask again.`) : refused(error);
+      if (!WaitTimeoutError.isInstance(error)) return errorResult(error);
+      return textResult(`Video ${id} is not finished. Call video_status again.`);
     }
   });
   return server;

@@ -1,4 +1,4 @@
-// Tests of an app that creates its own client: real HTTP, no mocks, and no waiting.
+// Tests an app that creates a client: over HTTP, without mocks, and without waiting.
 import { createSandbox } from 'gen-client/sandbox';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { makePoster } from './poster.js';
@@ -16,13 +16,13 @@ afterAll(async () => {
   await service.close();
 });
 
-test('a film has one poster, however often it is asked for', async () => {
+test('creates one poster per film', async () => {
   const first = await makePoster(7, 'a paper boat');
   expect(await makePoster(7, 'a paper boat')).toBe(first);
   expect(sandbox.jobs).toHaveLength(1);
 });
 
-test('a prompt that is refused is to be changed', async () => {
+test('returns the reason for a rejected prompt', async () => {
   sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_rejected' });
   expect(await makePoster(8, 'something forbidden')).toBe('no poster: change_request');
 });

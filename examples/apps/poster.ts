@@ -1,9 +1,9 @@
-// An app with its own client. poster.test.ts has its tests.
+// An app that creates a client. poster.test.ts tests it.
 import { GenClient, idempotencyKeyFrom, JobError } from 'gen-client';
 
 const client = new GenClient();
 
-/** Creates a film's poster, once per film. Returns the job ID, or the reason that there is none. */
+/** Creates a film's poster, once per film. Returns the job ID, or the reason that the job failed. */
 export async function makePoster(filmId: number, prompt: string): Promise<string> {
   try {
     const job = await client.images.createAndWait({ prompt }, { idempotencyKey: idempotencyKeyFrom('poster', filmId) });

@@ -20,7 +20,7 @@ const CODES = {
 } as const;
 
 const t = initTRPC.context<{ userId: string }>().create();
-// The fields that users can choose. Webhook URLs and idempotency keys stay on the server.
+// Users can't choose the other fields, such as the webhook URL.
 const videoInput = pickParams(videoParams, ['prompt', 'model', 'duration']);
 
 export const appRouter = t.router({

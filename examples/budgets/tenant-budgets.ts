@@ -1,4 +1,4 @@
-// A budget per tenant of a web application, shared by all its processes. The client has one for all tenants together.
+// A web application with a budget per tenant, and one for all tenants together. All processes share them.
 import { BudgetExceededError, createBudget, GenClient } from 'gen-client';
 import { redisStore } from 'gen-client/redis';
 import { Redis } from 'ioredis';
@@ -11,7 +11,7 @@ const client = new GenClient({
 });
 
 export async function POST(request: Request): Promise<Response> {
-  // Your own authentication.
+  // Your authentication.
   const tenant = request.headers.get('x-tenant') ?? 'nobody';
   const { prompt } = (await request.json()) as { prompt: string };
   const budget = createBudget({ maxTokens: 100, per: 'day', scope: `tenant-${tenant}`, store });

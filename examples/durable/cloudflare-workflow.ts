@@ -1,5 +1,5 @@
-// A video in a Cloudflare Workflow. POST /?order=17 starts it, and the service's webhook wakes it. The Worker needs nodejs_compat,
-// its own URL, GEN_API_KEY, GEN_BASE_URL, and GEN_WEBHOOK_SECRET.
+// A video in a Cloudflare Workflow. POST /?order=17 starts it, and the service's webhook wakes it. Needs nodejs_compat, URL (of
+// this Worker), GEN_API_KEY, GEN_BASE_URL, and GEN_WEBHOOK_SECRET.
 import { WorkflowEntrypoint, type WorkflowEvent, type WorkflowStep } from 'cloudflare:workers';
 import { NonRetryableError } from 'cloudflare:workflows';
 import { GenClient } from 'gen-client';

@@ -1,5 +1,5 @@
-// A video in a Restate workflow. POST /video/order-17/run to Restate with { prompt } starts it. The service's webhook goes to
-// Restate, too, and wakes it.
+// A video in a Restate workflow. POST { prompt } to /video/order-17/run on Restate starts it. The service sends the webhook to
+// Restate, which wakes it.
 import * as restate from '@restatedev/restate-sdk';
 import { GenClient } from 'gen-client';
 import { createActivities, generate, restateEngine } from 'gen-client/durable';

@@ -1,4 +1,4 @@
-// Routes for a Vercel Workflow. POST /?order=order-17 starts it, and the service's webhook comes to POST /hook?run=order-17.
+// Routes for a Vercel Workflow. POST /?order=order-17 starts it, and POST /hook?run=order-17 receives the service's webhook.
 import { verifyWebhook } from 'gen-client/webhooks';
 import { resumeHook, start } from 'workflow/api';
 import { video } from './vercel-workflow.js';

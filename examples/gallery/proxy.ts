@@ -1,6 +1,6 @@
 import { type NextRequest, NextResponse } from 'next/server';
 
-/** Instead of your sessions: every visitor is a user. */
+/** Makes every visitor a user. Use your sessions instead. */
 export function proxy(request: NextRequest) {
   const response = NextResponse.next();
   if (!request.cookies.has('user'))

@@ -1,4 +1,4 @@
-// Express 5. Mount the handler before express.json(), which would consume the signed raw bytes.
+// Express 5. Mount the handler before express.json(), because the raw bytes are signed.
 import express from 'express';
 import { toNodeHandler } from 'gen-client/node';
 import { createWebhookHandler } from 'gen-client/webhooks';

@@ -1,4 +1,4 @@
-// Fastify 5. The route's plugin has a parser that leaves bodies unparsed, because the raw bytes are signed.
+// Fastify 5. The plugin doesn't parse bodies, because the raw bytes are signed.
 import fastify from 'fastify';
 import { toNodeHandler } from 'gen-client/node';
 import { createWebhookHandler } from 'gen-client/webhooks';

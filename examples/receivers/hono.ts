@@ -1,4 +1,4 @@
-// Hono on Node. The handler gets the web Request itself, whose body is unread.
+// Hono on Node. Pass the raw Request, because the raw bytes are signed.
 import { serve } from '@hono/node-server';
 import { createWebhookHandler } from 'gen-client/webhooks';
 import { Hono } from 'hono';

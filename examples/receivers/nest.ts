@@ -1,4 +1,4 @@
-// Nest on Express. app.use() runs before Nest's own body parser, which would consume the signed raw bytes.
+// Nest on Express. app.use() runs before Nest's body parser, because the raw bytes are signed.
 // In a controller: NestFactory.create(AppModule, { rawBody: true }), and handler(request, response) with @Req and @Res.
 import { Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';

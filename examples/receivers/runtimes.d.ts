@@ -1,4 +1,4 @@
-// The parts of Bun, Deno, and Nest that the examples use. In your project, use @types/bun and the types of Deno and Nest.
+// Types of Bun, Deno, and Nest for the examples. In your project, use @types/bun and the types of Deno and Nest.
 type Serve = (request: Request) => Response | Promise<Response>;
 
 declare const Bun: { serve(options: { port: string | number; routes: Record<string, Serve> }): void };

@@ -1,4 +1,4 @@
-// Copies a finished file to Azure Blob Storage with its own SDK: pass a BlockBlobClient of @azure/storage-blob.
+// Copies a finished file to Azure Blob Storage with a BlockBlobClient of @azure/storage-blob.
 import { Readable } from 'node:stream';
 import type { ReadableStream as NodeStream } from 'node:stream/web';
 import type { OutputDestination } from 'gen-client/storage';
@@ -14,7 +14,7 @@ interface BlockBlob {
   uploadStream(body: Readable, bufferSize: number, parallel: number, options: object): Promise<{ etag?: string }>;
 }
 
-/** Metadata names must be identifiers in Azure, so `gen-job` is stored as gen_job. */
+/** Azure's metadata names must be identifiers, so `gen-job` is stored as `gen_job`. */
 export function azureBlob(blob: BlockBlob): OutputDestination {
   return {
     store: 'azure',

@@ -32,8 +32,8 @@ export default {
     }
     const serve = createOutputHandler({
       client,
-      authorize: (asked) => isUser(env, asked),
-      source: (jobId) => fileOf(env, jobId), // until the copy exists, the service's file is served
+      authorize: () => isUser(env, request),
+      source: (jobId) => fileOf(env, jobId), // the service serves the file until the copy exists
     });
     return serve(request);
   },

@@ -1,4 +1,4 @@
-// The parts of the stores' packages that the examples use. In your project, run npm install @vercel/blob, and so on.
+// Types of the stores' packages for the examples. In your project, install @vercel/blob or @supabase/storage-js.
 declare module '@vercel/blob' {
   export class BlobNotFoundError extends Error {}
   export function head(pathname: string): Promise<{ size: number; contentType: string; etag?: string }>;
@@ -10,19 +10,19 @@ declare module '@vercel/blob' {
 }
 
 declare module '@supabase/storage-js' {
-  interface Answer<T> {
+  interface Result<T> {
     readonly data: T | null;
     readonly error: (Error & { readonly status?: number }) | null;
   }
   interface Bucket {
     info(
       path: string,
-    ): Promise<Answer<{ size: number; contentType: string; etag: string; metadata?: Record<string, string> }>>;
+    ): Promise<Result<{ size: number; contentType: string; etag: string; metadata?: Record<string, string> }>>;
     upload(
       path: string,
       body: ReadableStream<Uint8Array>,
       options: { contentType: string; metadata: object; upsert: boolean; headers?: Record<string, string> },
-    ): Promise<Answer<object>>;
+    ): Promise<Result<object>>;
   }
   export class StorageClient {
     constructor(url: string, headers: Record<string, string>);

@@ -1,4 +1,4 @@
-// Copies a finished file to Supabase Storage with its own SDK.
+// Copies a finished file to Supabase Storage with @supabase/storage-js.
 import { StorageClient } from '@supabase/storage-js';
 import type { GenClient, Job } from 'gen-client';
 import { copyOutput, type OutputDestination } from 'gen-client/storage';
@@ -12,9 +12,10 @@ function supabase(path: string): OutputDestination {
     store: 'supabase',
     head: async () => {
       const { data, error } = await bucket.info(path);
-      if (error) throw error; // 404 means that there is no object
+      if (error) throw error; // a 404 means that the object doesn't exist
       const { size = 0, contentType, etag, metadata } = data ?? {};
-      return { sizeBytes: size, contentType, etag, metadata: { 'gen-job': metadata?.genJob ?? '' } }; // the SDK's spelling
+      // The SDK converts metadata names to camel case.
+      return { sizeBytes: size, contentType, etag, metadata: { 'gen-job': metadata?.genJob ?? '' } };
     },
     put: async (body, { contentType, metadata, overwrite }) => {
       const { error } = await bucket.upload(path, body, { contentType, metadata, upsert: overwrite });

@@ -1,6 +1,6 @@
-// Videos in a Cloudflare Worker. POST /?order=17 starts a Workflow, which survives restarts and is woken by the service's
-// webhook. The file is copied to R2, and GET /<job id> serves it. All isolates share one rate limit and one budget per day, and
-// handle each webhook once.
+// Videos in a Cloudflare Worker. POST /?order=17 starts a Workflow, which survives restarts, and the service's webhook wakes it. The
+// Workflow copies the file to R2, and GET /<job id> serves it. All isolates share rate limits and a daily budget, and handle each
+// webhook once.
 import { env, WorkflowEntrypoint, type WorkflowEvent, type WorkflowStep } from 'cloudflare:workers';
 import { NonRetryableError } from 'cloudflare:workflows';
 import { createBudget, GenClient } from 'gen-client';
@@ -21,7 +21,7 @@ export class Video extends WorkflowEntrypoint<Cloudflare.Env, Order> {
     const engine = cloudflareEngine(step, createActivities(client), { NonRetryableError });
     const params = { prompt, webhook_url: `${env.URL}/webhook?run=${key}` };
     const job = await generate(engine, { call: 'videos', params, key });
-    await step.do('keep the file', async () => (await copyOutput(client, job, fileOf(job.id))).sizeBytes);
+    await step.do('store the file', async () => (await copyOutput(client, job, fileOf(job.id))).sizeBytes);
     return job;
   }
 }

@@ -92,7 +92,7 @@ describe('MCP', () => {
     const outcome = async (id: string) => {
       for (let polls = 1; ; polls++) {
         const response = await call('video_status', { id });
-        if (!response.text.endsWith('Ask again.')) return { ...response, polls };
+        if (!response.text.endsWith('Call video_status again.')) return { ...response, polls };
       }
     };
     return { client, call, outcome };
@@ -110,7 +110,7 @@ describe('MCP', () => {
     log.mockRestore();
     const { text, isError } = await call('make_video', FOX);
     const [job] = sandbox.jobs;
-    expect([text, isError]).toEqual([`Video ${job?.id} is being made. Ask video_status for it.`, false]);
+    expect([text, isError]).toEqual([`Video ${job?.id} was created. Call video_status for its file.`, false]);
     const { text: ready } = await outcome(job?.id ?? '');
     const [, path = ''] = /^Video \S+ is ready: (.+)$/.exec(ready) ?? [];
     expect(statSync(path).size).toBeGreaterThan(100);

@@ -98,7 +98,7 @@ async function useExample({ project, service }: Context): Promise<void> {
 
 /** Creates a video and downloads a part of it, as the example's page does. Sends the invalid requests, too. */
 async function createVideo(url: string): Promise<void> {
-  assert.match(await (await fetch(url)).text(), /Make a video/);
+  assert.match(await (await fetch(url)).text(), /Create a video/);
   const created = await fetch(`${url}/api/videos`, { method: 'POST', body: JSON.stringify({ prompt: 'a fox' }) });
   assert.equal(created.status, 202);
   const { id } = (await created.json()) as { id: string };

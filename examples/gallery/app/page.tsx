@@ -9,7 +9,7 @@ const gen = createGenPage<typeof proxy>({ url: '/api/gen' });
 
 export default function Gallery() {
   const [runs, setRuns] = useState<Run[]>([]);
-  useEffect(() => setRuns(gen.resume().reverse()), []); // after a reload: the same jobs
+  useEffect(() => setRuns(gen.resume().reverse()), []); // restores the jobs after a reload
   const create = (form: FormData) => {
     const image = form.get('image') as File;
     const run = gen.videos.create({
@@ -20,7 +20,7 @@ export default function Gallery() {
   };
   const remove = (run: Run) => {
     run.forget();
-    setRuns(runs.filter((one) => one !== run));
+    setRuns(runs.filter((other) => other !== run));
   };
   return (
     <main>

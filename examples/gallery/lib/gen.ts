@@ -3,7 +3,7 @@ import { createGenProxy, type DefaultInput } from 'gen-client/proxy';
 
 export const proxy = createGenProxy({
   client: new GenClient(), // GEN_API_KEY and GEN_BASE_URL, on the server only
-  secret: process.env.GEN_PAGE_SECRET ?? 'only for this example: 32 random characters in a real app',
+  secret: process.env.GEN_PAGE_SECRET ?? 'for this example only: use 32 random characters in your app',
   authorize: (request) => {
     const id = /user=([\w-]+)/.exec(request.headers.get('cookie') ?? '')?.[1];
     return id ? { id } : null;

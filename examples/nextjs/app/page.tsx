@@ -10,7 +10,7 @@ export default function Page() {
     event.preventDefault();
     const prompt = new FormData(event.currentTarget).get('prompt');
     const response = await fetch('/api/videos', { method: 'POST', body: JSON.stringify({ prompt }) });
-    setStatus(response.ok ? 'processing' : 'The video could not be made.');
+    setStatus(response.ok ? 'processing' : 'The video could not be created.');
     setId(response.ok ? (await response.json()).id : undefined);
   }
 
@@ -22,10 +22,10 @@ export default function Page() {
 
   return (
     <main>
-      <h1>Make a video</h1>
+      <h1>Create a video</h1>
       <form onSubmit={create}>
         <input name="prompt" required placeholder="A fox at dawn" aria-label="Prompt" />{' '}
-        <button type="submit">Make it</button>
+        <button type="submit">Create</button>
       </form>
       <p aria-live="polite">{status}</p>
       {status === 'completed' && <video src={`/api/files/${id}`} controls autoPlay muted style={{ width: '100%' }} />}

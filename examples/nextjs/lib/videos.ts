@@ -1,20 +1,20 @@
 import { cookies } from 'next/headers';
 
-/** Instead of your database: each job's user and status. */
+/** The user and status of each job. Use your database instead. */
 const videos = new Map<string, { user: string; status: string }>();
 
-/** Instead of your sessions: the user of this request. */
-async function user(): Promise<string> {
+/** Returns the user of this request. Use your sessions instead. */
+async function currentUser(): Promise<string> {
   const jar = await cookies();
-  const known = jar.get('user')?.value;
-  if (known) return known;
-  const fresh = crypto.randomUUID();
-  jar.set('user', fresh, { httpOnly: true, sameSite: 'lax' });
-  return fresh;
+  const user = jar.get('user')?.value;
+  if (user) return user;
+  const newUser = crypto.randomUUID();
+  jar.set('user', newUser, { httpOnly: true, sameSite: 'lax' });
+  return newUser;
 }
 
 export async function addVideo(id: string, status: string): Promise<void> {
-  videos.set(id, { user: await user(), status });
+  videos.set(id, { user: await currentUser(), status });
 }
 
 export function setStatus(id: string, status: string): void {
@@ -25,5 +25,5 @@ export function setStatus(id: string, status: string): void {
 /** Returns the status of one of this user's videos. */
 export async function statusOf(id: string): Promise<string | undefined> {
   const video = videos.get(id);
-  return video?.user === (await user()) ? video?.status : undefined;
+  return video?.user === (await currentUser()) ? video?.status : undefined;
 }
