@@ -89,7 +89,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     [
       'eighth of them, 15 a minute, for your own `jobs.get`',
       'test/waiting/naive-code.test.ts',
-      "leaves capacity for the caller's own polls while 200 waits poll at full rate",
+      'leaves slots for calls of jobs.get while 200 waits poll at the full rate',
     ],
     [
       'polls once more, for five seconds at most, unless its last poll is younger',

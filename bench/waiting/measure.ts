@@ -3,7 +3,7 @@ import { RateLimits } from '../../src/store/rate-limits.js';
 import { createJobWaits } from '../../src/waiting/job-waits.js';
 import { PollScheduler } from '../../src/waiting/scheduler.js';
 import { markVerified } from '../../src/webhooks/verify.js';
-import { bareTransport, waitConfig } from '../../test/waiting/processes.js';
+import { stubTransport, waitConfig } from '../../test/waiting/processes.js';
 import { type Arrivals, type SimulatedJob, simulatedService } from './simulation.js';
 
 export interface Figures {
@@ -37,7 +37,7 @@ export async function measure(
   const scheduler = new PollScheduler(clock, random);
   const jobWaits = createJobWaits({
     config: { ...waitConfig(clock), knownBaseUrl: () => 'https://x' },
-    transport: bareTransport(),
+    transport: stubTransport(),
     scheduling: async () => ({ id: 'account', scheduler, limits }),
     async pollJob(id, signal) {
       const release = await limits.acquire('jobs.get', { signal, warn: () => {} });

@@ -80,7 +80,7 @@ export async function runWorld(
       const ms = event.share * PERIOD_MS[options.per];
       if (jumpedMs + ms > 0.9 * PERIOD_MS[options.per]) continue;
       jumpedMs += Math.max(0, ms);
-      clock.step(ms);
+      clock.shiftWallClock(ms);
     } else {
       const process = processes[event.process % PROCESSES];
       if (!process) continue;

@@ -192,7 +192,7 @@ describe.each([
       const { clock, acquire, limits } = setup(1, perRequest);
       (await acquire())();
       const next = acquire();
-      clock.step(step);
+      clock.shiftWallClock(step);
       await clock.advance(1300);
       (await next)();
       await clock.advance(1100);

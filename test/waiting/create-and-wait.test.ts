@@ -20,38 +20,38 @@ const pending = (retry_after: number) => failed('reference_asset_pending', { ret
 const underReview = (seconds: number) => () =>
   json({ error: { code: 'character_pending' } }, { status: 409, headers: { 'retry-after': `${seconds}` } });
 
-/** Sets up a service that creates one job per key. Each job ends after half a second with the next of `ends`. */
-function setup(ends: Partial<Job>[]) {
+/** Sets up a service that creates one job per key. Each job ends after half a second with the next of `outcomes`. */
+function setup(outcomes: Partial<Job>[]) {
   const clock = virtualClock();
   const start = clock.now();
   const jobs = new Map<string, { readonly job: Job; readonly readyAt: number; readonly end: Partial<Job> }>();
   const sent: { key: string; atMs: number }[] = [];
   const models: unknown[] = [];
   const rejections: (() => Response)[] = [];
-  const view = (id: string) => {
+  const respond = (id: string) => {
     const { job, readyAt, end } = jobs.get(id) ?? { job: running('none'), readyAt: 0, end: {} };
     return json({ data: { job: clock.now() >= readyAt ? { ...job, ...end } : job } });
   };
   const { client, requests } = stubbed(
     ({ method, url, headers, body }) => {
-      if (method === 'GET') return view(decodeURIComponent(url.split('/').at(-1) ?? ''));
+      if (method === 'GET') return respond(decodeURIComponent(url.split('/').at(-1) ?? ''));
       const key = String(headers['idempotency-key']);
       sent.push({ key, atMs: clock.now() - start });
       models.push(JSON.parse(body).model);
       const rejection = rejections.shift();
       if (rejection) return rejection();
       const id = `job_${key}`;
-      const end = (ends.length > 1 && !jobs.has(id) ? ends.shift() : ends[0]) ?? {};
+      const end = (outcomes.length > 1 && !jobs.has(id) ? outcomes.shift() : outcomes[0]) ?? {};
       if (!jobs.has(id)) jobs.set(id, { job: { ...running(id) }, readyAt: clock.now() + 500, end });
-      return view(id);
+      return respond(id);
     },
     { [CLOCK]: clock } as object,
   );
-  const reads = () => requests.filter(({ method }) => method === 'GET').length;
+  const countPolls = () => requests.filter(({ method }) => method === 'GET').length;
   const defaults = { idempotencyKey: 'k', pollIntervalMs: 1_000 };
   const run = (options: CreateOptions = {}) =>
     clock.until(client.videos.createAndWait(PROMPT, { ...defaults, ...options }));
-  return { clock, run, sent, models, jobs, rejections, reads, keys: () => sent.map(({ key }) => key) };
+  return { clock, run, sent, models, jobs, rejections, reads: countPolls, keys: () => sent.map(({ key }) => key) };
 }
 
 describe('createAndWait', () => {
@@ -140,16 +140,16 @@ describe('createAndWait', () => {
     await expect(run({ timeoutMs: 60_000, onCreated, recover })).rejects.toThrow('did not finish within 60000 ms');
     expect(clock.now() - start).toBe(60_000);
     expect(keys()).toEqual(['k']);
-    const again = setup([pending(30)]);
-    await expect(again.run({ timeoutMs: 70_000 })).rejects.toThrow(JobFailedError);
-    expect(again.clock.now() - start).toBeLessThan(70_000);
-    expect(again.sent).toHaveLength(3);
+    const resubmitting = setup([pending(30)]);
+    await expect(resubmitting.run({ timeoutMs: 70_000 })).rejects.toThrow(JobFailedError);
+    expect(resubmitting.clock.now() - start).toBeLessThan(70_000);
+    expect(resubmitting.sent).toHaveLength(3);
   });
 
   it.each([
-    ['its own key while the rejections differ', [20, 5], [0, 20, 25], ['k', 'k', 'k']],
+    ['the same key while the rejections differ', [20, 5], [0, 20, 25], ['k', 'k', 'k']],
     [
-      'a new key immediately when a rejection repeats unchanged',
+      'a new key immediately if a rejection is repeated unchanged',
       [20, 20, 20, 20],
       [0, 20, 20, 40, 40],
       ['k', 'k', 'k:w1', 'k', 'k:w2'],
@@ -170,7 +170,7 @@ describe('createAndWait', () => {
     expect(sent).toHaveLength(1);
   });
 
-  it('ends immediately on abort in every phase and leaves no timer', async () => {
+  it('rejects immediately on an abort in every phase, and leaves no timer', async () => {
     for (const phase of [0, 3_000, 20_000]) {
       const { clock, rejections, run } = setup([pending(60)]);
       if (phase === 0) rejections.push(underReview(60));
@@ -184,26 +184,26 @@ describe('createAndWait', () => {
   });
 });
 
-describe('an onCreated that never settles ends', () => {
+describe('an onCreated that never settles rejects the call', () => {
   fakeTimers();
 
-  const started = async (options: CreateOptions) => {
+  const startCall = async (options: CreateOptions) => {
     const { client } = stubbed(() => json(created()));
     const onCreated = () => new Promise(() => {});
     const outcome = rejection(client.videos.createAndWait(PROMPT, { idempotencyKey: 'k', onCreated, ...options }));
     await vi.advanceTimersByTimeAsync(900);
     // Other test files in this process may have timers.
-    const waiting = vi.getTimerCount();
+    const timers = vi.getTimerCount();
     return async () => {
       await vi.advanceTimersByTimeAsync(200);
       const error = await outcome;
-      expect(vi.getTimerCount()).toBeLessThan(waiting);
+      expect(vi.getTimerCount()).toBeLessThan(timers);
       return error;
     };
   };
 
-  it("after the call's timeoutMs, and the error has the job and its key", async () => {
-    const error = await (await started({ timeoutMs: 1_000 }))();
+  it('after timeoutMs, with the job and its key in the error', async () => {
+    const error = await (await startCall({ timeoutMs: 1_000 }))();
     expect(error).toBeInstanceOf(WaitTimeoutError);
     expect(error).toMatchObject({ jobId: 'job_1', idempotencyKey: 'k', timeoutMs: 1_000, recovery: 'wait_again' });
     expect(String(error)).toContain('onCreated did not settle within 1000 ms (timeoutMs). Job job_1 continues');
@@ -211,7 +211,7 @@ describe('an onCreated that never settles ends', () => {
 
   it('immediately on an abort', async () => {
     const caller = new AbortController();
-    const outcome = await started({ signal: caller.signal });
+    const outcome = await startCall({ signal: caller.signal });
     caller.abort(new Error('left'));
     expect(await outcome()).toMatchObject({ message: 'left' });
   });
@@ -219,7 +219,7 @@ describe('an onCreated that never settles ends', () => {
 
 describe('waitForJobs', () => {
   /** Creates jobs a, b, and c, which end in the order c, a, b. */
-  function three(b: Partial<Job> = DONE) {
+  function startThreeJobs(b: Partial<Job> = DONE) {
     const ends: Record<string, number> = { a: 20_000, b: 40_000, c: 5_000 };
     const { clock, scheduler, jobWaits } = startProcess((id, atMs) => {
       const end = ends[id];
@@ -236,7 +236,7 @@ describe('waitForJobs', () => {
   }
 
   it('yields the jobs in completion order, including failed ones', async () => {
-    const { clock, collect } = three({ status: 'failed' });
+    const { clock, collect } = startThreeJobs({ status: 'failed' });
     const ids = ['a', 'b', 'c'];
     await expect(clock.until(collect(ids))).resolves.toEqual(['c completed', 'a completed', 'b failed']);
     expect(clock.timers).toBe(0);
@@ -244,7 +244,7 @@ describe('waitForJobs', () => {
   });
 
   it('yields jobs that end while its consumer processes another one', async () => {
-    const { clock, jobWaits } = three();
+    const { clock, jobWaits } = startThreeJobs();
     const yielded: string[] = [];
     const loop = async () => {
       for await (const { id } of waitForJobs(['a', 'b', 'c'], jobWaits)) {
@@ -255,8 +255,8 @@ describe('waitForJobs', () => {
     expect(yielded).toEqual(['c', 'a', 'b']);
   });
 
-  it('yields all other jobs before it throws for one that it failed to wait for', async () => {
-    const { clock, jobWaits, collect } = three();
+  it('yields all other jobs before it throws the error of a failed wait', async () => {
+    const { clock, jobWaits, collect } = startThreeJobs();
     const yielded: string[] = [];
     const loop = async () => {
       for await (const job of waitForJobs(['unknown', 'a', 'c'], jobWaits)) yielded.push(job.id);
@@ -268,7 +268,7 @@ describe('waitForJobs', () => {
   });
 
   it('ends all waits when the loop ends or aborts, and leaves no listener', async () => {
-    const { clock, scheduler, jobWaits } = three();
+    const { clock, scheduler, jobWaits } = startThreeJobs();
     const first = async () => {
       for await (const job of waitForJobs(['a', 'b', 'c'], jobWaits)) return job.id;
     };

@@ -1,4 +1,4 @@
-// Failed polls of a paid job must not end its wait, use up other jobs' polls, or cause a busy loop.
+// A failed poll of a paid job must not end its wait, use up other jobs' polls, or cause a busy loop.
 import { describe, expect, it } from 'vitest';
 import { RateLimitError } from '../../src/errors/index.js';
 import type { ClientOptions } from '../../src/index.js';
@@ -81,15 +81,15 @@ describe('a key function', () => {
 
 describe("an account's polls", () => {
   it("aren't used up by a job with repeated notifications", async () => {
-    const { clock, jobWaits, reads } = startProcess(running);
+    const { clock, jobWaits, polledIds } = startProcess(running);
     const ids = ['notified', ...Array.from({ length: 20 }, (_, at) => `other_${at}`)];
     for (const id of ids) jobWaits.waitForJob(running(id), { timeoutMs: 60_000 }).catch(() => {});
     for (let ms = 0; ms < 30_000; ms += 20) {
       jobWaits.notify(hint('notified'));
       await clock.advance(20);
     }
-    expect(reads.filter((id) => id === 'notified').length).toBeLessThan(18);
-    expect(new Set(reads).size).toBe(21);
+    expect(polledIds.filter((id) => id === 'notified').length).toBeLessThan(18);
+    expect(new Set(polledIds).size).toBe(21);
     await clock.advance(60_000);
   });
 
@@ -99,9 +99,9 @@ describe("an account's polls", () => {
     ['wait for the longer Retry-After of two', [30_000, 1_000], 30_000],
     ["pause for at most a minute, whatever a job's Retry-After", [110_000], 60_000],
   ])('%s', async (_, requested, pauseMs) => {
-    const left = [...requested];
-    const { clock, jobWaits, reads, at } = startProcess((id) => {
-      const retryAfterMs = left.shift();
+    const remaining = [...requested];
+    const { clock, jobWaits, polledIds, pollTimes } = startProcess((id) => {
+      const retryAfterMs = remaining.shift();
       if (retryAfterMs !== undefined) throw new RateLimitError('full', { ...details, retryAfterMs });
       return running(id);
     });
@@ -110,7 +110,7 @@ describe("an account's polls", () => {
     await clock.advance(0);
     waits.push(wait('other'));
     await clock.until(Promise.all(waits));
-    expect(at[reads.indexOf('other')]).toBe(pauseMs);
+    expect(pollTimes[polledIds.indexOf('other')]).toBe(pauseMs);
   });
 });
 
@@ -143,12 +143,12 @@ describe('a broken client', () => {
     const apiKey = freshKey();
     const offline = stubbed(() => Promise.reject(new Error('proxy is down')), { apiKey });
     const healthy = stubbed(done, { apiKey });
-    const lost = offline.client.waitForJob('job_1', { timeoutMs: 60_000 });
-    const found = healthy.client.waitForJob('job_1');
+    const offlineWait = offline.client.waitForJob('job_1', { timeoutMs: 60_000 });
+    const healthyWait = healthy.client.waitForJob('job_1');
     const start = Date.now();
-    await expect(advanceUntil(found, 250)).resolves.toMatchObject(DONE);
+    await expect(advanceUntil(healthyWait, 250)).resolves.toMatchObject(DONE);
     expect(Date.now() - start).toBeLessThan(15_000);
-    await expect(advanceUntil(lost)).resolves.toMatchObject(DONE);
+    await expect(advanceUntil(offlineWait)).resolves.toMatchObject(DONE);
   });
 
   it("doesn't end a healthy client's wait on the same job", async () => {

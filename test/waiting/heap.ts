@@ -1,9 +1,9 @@
-/** An entry of a {@link Heap}. It knows its position, so removing it needs no search. */
+/** An entry of a {@link Heap}. Its index makes removal possible without a search. */
 export interface Ranked {
   /** Smallest first. */
   rank: number;
   /** Index in the heap, or -1. */
-  place: number;
+  index: number;
 }
 
 /** A binary heap that supports removal from the middle. Each operation takes O(log n). */
@@ -19,7 +19,7 @@ export class Heap<T extends Ranked> {
   }
 
   add(item: T): void {
-    item.place = this.#items.length;
+    item.index = this.#items.length;
     this.#items.push(item);
     this.#up(item);
   }
@@ -28,37 +28,37 @@ export class Heap<T extends Ranked> {
   remove(item: T): void {
     const last = this.#items.pop();
     if (last && last !== item) {
-      last.place = item.place;
-      this.#items[last.place] = last;
+      last.index = item.index;
+      this.#items[last.index] = last;
       this.#up(last);
       this.#down(last);
     }
-    item.place = -1;
+    item.index = -1;
   }
 
   #up(item: T): void {
     for (;;) {
-      const parent = this.#items[(item.place - 1) >> 1];
-      if (item.place === 0 || !parent || parent.rank <= item.rank) return;
+      const parent = this.#items[(item.index - 1) >> 1];
+      if (item.index === 0 || !parent || parent.rank <= item.rank) return;
       this.#swap(item, parent);
     }
   }
 
   #down(item: T): void {
     for (;;) {
-      const left = this.#items[2 * item.place + 1];
-      const right = this.#items[2 * item.place + 2];
-      const least = left && right && right.rank < left.rank ? right : left;
-      if (!least || least.rank >= item.rank) return;
-      this.#swap(least, item);
+      const left = this.#items[2 * item.index + 1];
+      const right = this.#items[2 * item.index + 2];
+      const smallest = left && right && right.rank < left.rank ? right : left;
+      if (!smallest || smallest.rank >= item.rank) return;
+      this.#swap(smallest, item);
     }
   }
 
   #swap(a: T, b: T): void {
-    const { place } = a;
-    a.place = b.place;
-    b.place = place;
-    this.#items[a.place] = a;
-    this.#items[b.place] = b;
+    const { index } = a;
+    a.index = b.index;
+    b.index = index;
+    this.#items[a.index] = a;
+    this.#items[b.index] = b;
   }
 }

@@ -1,4 +1,4 @@
-// Waits that end before their job: on a timeout, after a proxy's pages, or because a file never appears.
+// Waits that end before their job: on a timeout, after HTML pages of a proxy, or because the file never appears.
 import { describe, expect, it } from 'vitest';
 import { MAX_PAGES } from '../../src/rules/failure-kind.js';
 import { CLOCK } from '../../src/runtime/clock.js';
@@ -9,17 +9,17 @@ import { type VirtualClock, virtualClock } from './virtual-clock.js';
 /** Creates a clock whose timers pause while the process is stopped. On resume, all due timers fire in one turn. */
 function stoppableClock(): VirtualClock & { stop(): void; resume(): void } {
   const clock = virtualClock();
-  const held = new Set<() => void>();
+  const dueTimers = new Set<() => void>();
   let isStopped = false;
   return {
     ...clock,
     timers: 0,
     after(ms, fire) {
-      const fired = () => void (isStopped ? held.add(fire) : fire());
+      const fired = () => void (isStopped ? dueTimers.add(fire) : fire());
       const cancel = clock.after(ms, fired);
       return () => {
         cancel();
-        held.delete(fire);
+        dueTimers.delete(fire);
       };
     },
     stop() {
@@ -27,8 +27,8 @@ function stoppableClock(): VirtualClock & { stop(): void; resume(): void } {
     },
     resume() {
       isStopped = false;
-      for (const fire of held) {
-        held.delete(fire);
+      for (const fire of dueTimers) {
+        dueTimers.delete(fire);
         fire();
       }
     },
@@ -39,15 +39,15 @@ describe('a wait that times out', () => {
   it.each(['by job', 'by id'])('polls once more if its process was suspended (%s)', async (how) => {
     const clock = stoppableClock();
     const read = (id: string, atMs: number) => (atMs >= 3_000 ? done(id) : running(id));
-    const { jobWaits, at } = startProcess(read, {}, clock);
+    const { jobWaits, pollTimes } = startProcess(read, {}, clock);
     const wait = jobWaits.waitForJob(how === 'by id' ? 'a' : running('a'), { timeoutMs: 6_000, pollIntervalMs: 2_500 });
     await clock.advance(2_900);
-    const before = at.length;
+    const before = pollTimes.length;
     clock.stop();
     await clock.advance(8_000);
     clock.resume();
     await expect(clock.until(wait)).resolves.toMatchObject({ status: 'completed' });
-    expect(at.slice(before)).toEqual([10_900]);
+    expect(pollTimes.slice(before)).toEqual([10_900]);
   });
 
   it('polls once more even if a poll was in flight when the process was suspended', async () => {
@@ -66,24 +66,24 @@ describe('a wait that times out', () => {
   });
 
   it("doesn't poll again if its last poll is more recent than the interval", async () => {
-    const { clock, jobWaits, at } = startProcess(running);
+    const { clock, jobWaits, pollTimes } = startProcess(running);
     const error = await clock.until(rejection(jobWaits.waitForJob('a', { timeoutMs: 6_000, pollIntervalMs: 2_500 })));
     expect(error).toMatchObject({ name: 'WaitTimeoutError', job: { status: 'processing' } });
     expect(String(error)).toContain('Its last status was processing. It continues: call waitForJob again');
-    expect(at).toEqual([0, 2_500, 5_000]);
+    expect(pollTimes).toEqual([0, 2_500, 5_000]);
   });
 
   it('waits up to five seconds for its last poll, unless it is aborted', async () => {
-    const hangs = () => new Promise<never>(() => {});
-    const { clock, jobWaits, at, elapsed } = startProcess(hangs);
-    const young = { timeoutMs: 6_000, pollIntervalMs: 4_000 };
-    const error = await clock.until(rejection(jobWaits.waitForJob(running('a'), young)));
+    const hang = () => new Promise<never>(() => {});
+    const { clock, jobWaits, pollTimes, elapsed } = startProcess(hang);
+    const youngWait = { timeoutMs: 6_000, pollIntervalMs: 4_000 };
+    const error = await clock.until(rejection(jobWaits.waitForJob(running('a'), youngWait)));
     expect(error).toMatchObject({ name: 'WaitTimeoutError' });
-    expect(at).toEqual([4_000]);
+    expect(pollTimes).toEqual([4_000]);
     expect(elapsed()).toBe(11_000);
-    const stalled = { timeoutMs: 10_000, pollIntervalMs: 4_000 };
-    await clock.until(rejection(jobWaits.waitForJob(running('a'), stalled)));
-    expect(at.slice(1)).toEqual([15_000, 21_000]);
+    const stalledWait = { timeoutMs: 10_000, pollIntervalMs: 4_000 };
+    await clock.until(rejection(jobWaits.waitForJob(running('a'), stalledWait)));
+    expect(pollTimes.slice(1)).toEqual([15_000, 21_000]);
     expect(elapsed()).toBe(26_000);
     const abort = new AbortController();
     const aborted = rejection(jobWaits.waitForJob(running('b'), { timeoutMs: 6_000, signal: abort.signal }));
@@ -130,14 +130,14 @@ describe('an HTML page instead of a response', () => {
   const pages = (count: number, status: number) => Array.from({ length: count }, () => page(status));
 
   it.each([200, 403, 404])('with status %i is a failed poll, and ends a wait after five in a row', async (status) => {
-    const few = waitOn(...pages(MAX_PAGES - 1, status), () => job('completed'));
-    await expect(few.outcome).resolves.toMatchObject({ status: 'completed' });
-    const rows = [...pages(2, status), () => job('processing'), ...pages(MAX_PAGES - 1, status)];
-    const interrupted = waitOn(...rows, () => job('completed'));
+    const belowLimit = waitOn(...pages(MAX_PAGES - 1, status), () => job('completed'));
+    await expect(belowLimit.outcome).resolves.toMatchObject({ status: 'completed' });
+    const responses = [...pages(2, status), () => job('processing'), ...pages(MAX_PAGES - 1, status)];
+    const interrupted = waitOn(...responses, () => job('completed'));
     await expect(interrupted.outcome).resolves.toMatchObject({ status: 'completed' });
-    const many = waitOn(page(status));
-    await expect(many.outcome).rejects.toMatchObject({ attempts: 1 });
-    expect(many.requests).toHaveLength(MAX_PAGES);
+    const overLimit = waitOn(page(status));
+    await expect(overLimit.outcome).rejects.toMatchObject({ attempts: 1 });
+    expect(overLimit.requests).toHaveLength(MAX_PAGES);
   });
 
   it('with status 502 never ends a wait', async () => {

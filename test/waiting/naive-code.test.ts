@@ -1,4 +1,4 @@
-// Programs that leave concurrency to the client.
+// Programs that start many calls at once and rely on the client's rate limits.
 import { expect, it, vi } from 'vitest';
 import { GenClient } from '../../src/client/client.js';
 import type { ClientOptions } from '../../src/index.js';
@@ -9,7 +9,7 @@ import { fakeTimers } from '../support/fake-timers.js';
 
 const { limit: LIMIT } = DOCUMENTED_LIMITS['videos.create'];
 
-/** Unlike `sandbox.client()`, its clock is the program's. */
+/** Creates a client on the program's clock, unlike `sandbox.client()`. */
 const clientOf = ({ apiKey, baseUrl, fetch }: Sandbox, options: ClientOptions = {}) =>
   new GenClient({ apiKey, baseUrl, fetch, ...options });
 
@@ -30,16 +30,18 @@ it('creates 500 videos with one Promise.all under the documented limits', async 
   expect(client.limits()['videos.create']?.queued).toBe(0);
 }, 60_000);
 
-it('reports why calls wait, and counts two clients of one account together', async () => {
+it('reports why calls wait, and applies one limit to two clients of an account', async () => {
   const sandbox = createSandbox({ balanceTokens: 100_000 });
   const onWait = vi.fn();
-  const one = clientOf(sandbox);
-  const two = clientOf(sandbox, { hooks: { onWait } });
+  const first = clientOf(sandbox);
+  const second = clientOf(sandbox, { hooks: { onWait } });
   const creates = Promise.all(
-    [one, two].flatMap((client) => Array.from({ length: LIMIT - 5 }, () => client.videos.create({ prompt: 'fox' }))),
+    [first, second].flatMap((client) =>
+      Array.from({ length: LIMIT - 5 }, () => client.videos.create({ prompt: 'fox' })),
+    ),
   );
   await vi.advanceTimersByTimeAsync(100);
-  const limit = two.limits()['videos.create'];
+  const limit = second.limits()['videos.create'];
   expect(limit).toEqual({ limit: LIMIT, windowMs: 60_000, free: 0, queued: LIMIT - 10, pausedMs: 0 });
   await advanceUntil(creates);
   expect(sandbox.requests.filter(({ status }) => status === 429)).toEqual([]);
@@ -48,7 +50,7 @@ it('reports why calls wait, and counts two clients of one account together', asy
   expect(onWait.mock.calls[0]?.[0]).toMatchObject({ limit: 'videos.create', reason: 'limit', queued: 1 });
 });
 
-it("leaves capacity for the caller's own polls while 200 waits poll at full rate", async () => {
+it('leaves slots for calls of jobs.get while 200 waits poll at the full rate', async () => {
   const sandbox = createSandbox({
     jobDurationMs: 600_000,
     balanceTokens: 100_000,

@@ -1,26 +1,35 @@
-// An account's processes notify each other of finished jobs through their store.
+// Processes of one account notify each other of finished jobs through their store.
 import { describe, expect, it } from 'vitest';
 import { memoryStore } from '../../src/ledger/stores.js';
 import type { Store } from '../../src/store/store.js';
 import { completedEvent } from '../support/completed-event.js';
-import { BASE_URL, done, fullFor, running, SECRET, type Setting, startProcess, verified } from './processes.js';
+import {
+  BASE_URL,
+  done,
+  noSlotFor,
+  type ProcessOptions,
+  running,
+  SECRET,
+  startProcess,
+  verified,
+} from './processes.js';
 import { type VirtualClock, virtualClock } from './virtual-clock.js';
 
 /** Starts a process that receives webhooks and one that waits. Neither has a free poll. */
 function twoProcesses(secrets: readonly string[], store: Store = memoryStore()) {
   const clock = virtualClock();
-  const more = { limits: fullFor(() => 60_000), store };
-  const receiver = startProcess(done, more, clock);
-  const waits = startProcess(done, { ...more, webhookSecrets: () => secrets }, clock);
+  const options = { limits: noSlotFor(() => 60_000), store };
+  const receiver = startProcess(done, options, clock);
+  const waits = startProcess(done, { ...options, webhookSecrets: () => secrets }, clock);
   return { clock, receiver, waits };
 }
 
 /** Starts a process that receives webhooks, and one that waits for job a and can poll at any time. */
-async function receiverAndWait(more: Setting = {}) {
+async function receiverAndWait(options: ProcessOptions = {}) {
   const clock = virtualClock();
   const shared = memoryStore();
   const receiver = startProcess(done, { store: shared }, clock);
-  const waits = startProcess(done, { store: shared, ...more }, clock);
+  const waits = startProcess(done, { store: shared, ...options }, clock);
   const wait = waits.jobWaits.waitForJob(running('a'));
   await clock.advance(0);
   return { clock, receiver, waits, wait };
@@ -35,10 +44,10 @@ describe('a webhook received by another process', () => {
     await clock.advance(0);
     receiver.jobWaits.notify(await completed(clock));
     await expect(clock.until(wait)).resolves.not.toHaveProperty('finalTokenCost');
-    expect(waits.reads).toEqual([]);
+    expect(waits.polledIds).toEqual([]);
   });
 
-  it.each<[string, Setting]>([
+  it.each<[string, ProcessOptions]>([
     ['without a secret', { webhookSecrets: () => [] }],
     ['with another secret', { webhookSecrets: () => ['whsec_other'] }],
     ['whose secrets function throws', { webhookSecrets: () => JSON.parse('?') }],
@@ -49,45 +58,45 @@ describe('a webhook received by another process', () => {
     const startMs = clock.now();
     receiver.jobWaits.notify(await completed(clock));
     await expect(clock.until(wait)).resolves.toMatchObject({ finalTokenCost: 4 });
-    expect(waits.reads).toEqual(['a']);
+    expect(waits.polledIds).toEqual(['a']);
     expect(clock.now()).toBe(startMs);
   });
 
-  it("notifies nobody if it isn't about a job", async () => {
-    const sent: string[] = [];
-    const shared = { ...memoryStore(), publish: async (_: string, message: string) => void sent.push(message) };
+  it("isn't published if it isn't about a job", async () => {
+    const published: string[] = [];
+    const shared = { ...memoryStore(), publish: async (_: string, message: string) => void published.push(message) };
     const { jobWaits, clock } = startProcess(done, { store: shared });
     jobWaits.notify(await verified({ id: 'evt_1', type: 'account.updated', data: {} }, clock));
-    expect(sent).toEqual([]);
+    expect(published).toEqual([]);
     jobWaits.notify(await completed(clock));
-    expect(sent.map((message) => JSON.parse(message))).toMatchObject([{ id: 'a' }]);
+    expect(published.map((message) => JSON.parse(message))).toMatchObject([{ id: 'a' }]);
   });
 
-  it('arrives while the process has an open wait, and the process subscribes once', async () => {
-    let open = 0;
+  it('arrives through one subscription, which lasts while the process has a wait', async () => {
+    let subscriptions = 0;
     const store = memoryStore();
     const subscribe: typeof store.subscribe = (topic, listener) => {
-      open++;
+      subscriptions++;
       const stop = store.subscribe(topic, listener);
       return () => {
-        open--;
+        subscriptions--;
         stop();
       };
     };
     const { clock, receiver, waits } = twoProcesses([SECRET], { ...store, subscribe });
     const [short, long] = [waits.jobWaits.waitForJob('short'), waits.jobWaits.waitForJob(running('a'))];
     await clock.advance(0);
-    expect(open).toBe(1);
+    expect(subscriptions).toBe(1);
     await clock.until(short);
-    expect(open).toBe(1);
+    expect(subscriptions).toBe(1);
     receiver.jobWaits.notify(await completed(clock));
     await expect(clock.until(long)).resolves.not.toHaveProperty('finalTokenCost');
-    expect(open).toBe(0);
+    expect(subscriptions).toBe(0);
     const later = waits.jobWaits.waitForJob(running('b'));
     await clock.advance(0);
-    expect(open).toBe(1);
+    expect(subscriptions).toBe(1);
     await clock.until(later);
-    expect(open).toBe(0);
+    expect(subscriptions).toBe(0);
   });
 });
 

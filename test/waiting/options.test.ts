@@ -1,38 +1,41 @@
-// Each invalid wait option rejects before any request, with a message that lists valid values.
+// Each invalid wait option rejects before any request, with a message that describes the valid values.
 import { describe, expect, it } from 'vitest';
 import { GenError } from '../../src/errors/index.js';
 import type { Recover } from '../../src/rules/run-state.js';
 import { json, rejection, stubbed } from '../transport/support.js';
 
-const ofWaits = [
+const INVALID_WAIT_OPTIONS: readonly object[] = [
   ...[{ signal: {} }, { timeoutMs: true }, { timeoutMs: '5' }, { timeoutMs: null }, { onUpdate: 'log' }],
   ...[{ pollIntervalMs: -1 }, { pollIntervalMs: '5' }, { pollIntervalMs: false }, { throwOnFailure: 'no' }],
 ];
-const ofCreates = [
+const INVALID_CREATE_OPTIONS = [
   ...[{ maxRetries: -1 }, { headers: 'x-a: b' }, { preflight: 'lax' }, { budget: {} }, { budget: { usage() {} } }],
   ...[{ onCreated: 7 }, { resubmitPending: 1 }, { onUploadProgress: 7 }, { cleanup: 'now' }, { label: '' }],
   { recover: null },
 ];
 
-function unreached() {
+function setUp() {
   const { client, requests } = stubbed(() => json({}));
   return { client, requests };
 }
 
-it.each<object>([...ofWaits, ...ofCreates])('%j is rejected by name before anything is sent', async (wrong) => {
-  const { client, requests } = unreached();
-  const calls = [client.videos.createAndWait({ prompt: 'a fox' }, wrong)];
-  if (ofWaits.some((it) => it === wrong)) calls.push(client.waitForJob('job_1', wrong));
-  for (const call of calls) {
-    const error = await rejection(call);
-    expect(error).toBeInstanceOf(GenError);
-    expect((error as Error).message).toMatch(new RegExp(`^${Object.keys(wrong)[0]} must be `));
-  }
-  expect(requests).toEqual([]);
-});
+it.each<object>([...INVALID_WAIT_OPTIONS, ...INVALID_CREATE_OPTIONS])(
+  '%j is rejected before anything is sent, with its name',
+  async (options) => {
+    const { client, requests } = setUp();
+    const calls = [client.videos.createAndWait({ prompt: 'a fox' }, options)];
+    if (INVALID_WAIT_OPTIONS.includes(options)) calls.push(client.waitForJob('job_1', options));
+    for (const call of calls) {
+      const error = await rejection(call);
+      expect(error).toBeInstanceOf(GenError);
+      expect((error as Error).message).toMatch(new RegExp(`^${Object.keys(options)[0]} must be `));
+    }
+    expect(requests).toEqual([]);
+  },
+);
 
 describe('recover', () => {
-  const wrong: readonly unknown[] = [
+  const invalidRules: readonly unknown[] = [
     1.5,
     -1,
     '2',
@@ -44,9 +47,9 @@ describe('recover', () => {
     { models: ['svc-video-mini'], tries: 2 },
     { model: ['svc-video-mini'] },
   ];
-  it.each(wrong.map((rule) => [rule]))('rejects the rule %j', async (rule) => {
+  it.each(invalidRules.map((rule) => [rule]))('rejects the rule %j', async (rule) => {
     for (const code of ['generation_timeout', 'generation_failed', 'generation_unavailable']) {
-      const { client, requests } = unreached();
+      const { client, requests } = setUp();
       const error = await rejection(
         client.videos.createAndWait({ prompt: 'a fox' }, { recover: { [code]: rule } as never }),
       );
@@ -55,8 +58,8 @@ describe('recover', () => {
     }
   });
 
-  it('accepts the codes for which a retry can help', async () => {
-    const { client } = unreached();
+  it('rejects an error code for which a retry cannot help, with the valid codes', async () => {
+    const { client } = setUp();
     const error = await rejection(
       client.videos.createAndWait({ prompt: 'a fox' }, { recover: { prompt_rejected: 1 } as never }),
     );
@@ -81,7 +84,7 @@ describe('recover', () => {
 });
 
 it.each([5, undefined, null, { id: 'job_1' }, 'job_1'])('waitForJobs accepts a list of jobs, not %j', async (jobs) => {
-  const { client, requests } = unreached();
+  const { client, requests } = setUp();
   const error = await rejection(client.waitForJobs(jobs as never).next());
   expect(error).toBeInstanceOf(GenError);
   expect((error as Error).message).toContain('waitForJobs: jobs must be a list such as [first.id, second], not ');

@@ -1,17 +1,17 @@
-// Which jobs the poll queue releases, at what rate, and in what order.
+// The rate and order in which the poll queue releases jobs.
 import { describe, expect, it } from 'vitest';
 import { timingOf } from '../../src/rules/polling.js';
 import { NO_LIMITS, type PollLimits, PollQueue, type Ranked } from '../../src/waiting/poll-queue.js';
-import { readLimits } from './processes.js';
+import { pollLimits } from './processes.js';
 
 interface Entry extends Ranked {
   readonly id: string;
 }
 
-const of = { stats: { timing: timingOf(undefined), runningMs: 0 } };
+const MODEL = { stats: { timing: timingOf(undefined), runningMs: 0 } };
 const NOW = 1_000_000;
 const entry = (id: string, more: Partial<Entry> = {}): Entry => ({
-  ...{ id, shared: of, sinceMs: 0, idleSinceMs: 0, eager: 0, isChargeOnly: false, dueMs: 0 },
+  ...{ id, shared: MODEL, sinceMs: 0, idleSinceMs: 0, eager: 0, isChargeOnly: false, dueMs: 0 },
   ...more,
 });
 
@@ -23,18 +23,18 @@ function queueOn(limits: PollLimits, { due = 0, urgent = 0 } = {}) {
 }
 
 /** Returns the jobs to poll immediately, and the wait until the next one. */
-function release(queue: PollQueue<Entry>, now = NOW, reading = 0) {
-  const out: string[] = [];
+function release(queue: PollQueue<Entry>, now = NOW, pollsInFlight = 0) {
+  const released: string[] = [];
   for (;;) {
-    const next = queue.next(now, reading);
-    if (typeof next !== 'object') return { out, waitMs: next && Math.round(next) };
-    out.push(next.id);
+    const next = queue.next(now, pollsInFlight);
+    if (typeof next !== 'object') return { out: released, waitMs: next && Math.round(next) };
+    released.push(next.id);
   }
 }
 
 describe('polls', () => {
   it('start with a burst of eight, then one every 571 ms, with four more reserved for urgent jobs', () => {
-    const queue = queueOn(readLimits(), { due: 40 });
+    const queue = queueOn(pollLimits(), { due: 40 });
     expect(release(queue)).toMatchObject({ out: { length: 8 }, waitMs: 571 });
     expect(release(queue, NOW + 572)).toMatchObject({ out: { length: 1 }, waitMs: 571 });
     for (const id of ['a', 'b', 'c', 'd', 'e']) queue.add(entry(id, { eager: 1 }));
@@ -49,7 +49,7 @@ describe('polls', () => {
     ['of 30 a second', { limit: 30, windowMs: 1_000 }, 2, 38],
     ['of Infinity', { limit: Number.POSITIVE_INFINITY }, 9, undefined],
   ])('follow a limit %s', (_, limit, count, waitMs) => {
-    expect(release(queueOn(readLimits(limit), { due: 9 }))).toMatchObject({ out: { length: count }, waitMs });
+    expect(release(queueOn(pollLimits(limit), { due: 9 }))).toMatchObject({ out: { length: count }, waitMs });
   });
 
   it('pause after a 429, and then wait one at a time for a free slot', () => {
@@ -58,22 +58,22 @@ describe('polls', () => {
     queue.pause(NOW, 100);
     expect(release(queue)).toEqual({ out: [], waitMs: 500 });
     expect(release(queue, NOW + 500).out).toHaveLength(50);
-    const full = () => queueOn(readLimits({ nextFreeMs: 3_000 }), { due: 1 });
-    expect(release(full(), NOW, 1)).toEqual({ out: [], waitMs: 3_000 });
-    expect(release(full(), NOW, 0).out).toHaveLength(1);
+    const fullQueue = () => queueOn(pollLimits({ nextFreeMs: 3_000 }), { due: 1 });
+    expect(release(fullQueue(), NOW, 1)).toEqual({ out: [], waitMs: 3_000 });
+    expect(release(fullQueue(), NOW, 0).out).toHaveLength(1);
   });
 
-  it('leave a slot for an urgent job after all due ones', () => {
+  it('have an estimated wait for an urgent job after all due ones', () => {
     expect(queueOn(NO_LIMITS, { due: 5, urgent: 5 }).freeInMs(NOW)).toBe(0);
-    expect(Math.round(queueOn(readLimits(), { due: 2, urgent: 1 }).freeInMs(NOW))).toBe(1_714);
-    const taken = queueOn(readLimits());
-    const takeTen = (isUrgent: boolean) =>
-      Array.from({ length: 10 }, () => taken.tryAcquire(NOW, isUrgent)).filter(Boolean);
-    expect(takeTen(false)).toHaveLength(8);
-    expect(taken.freeInMs(NOW)).toBe(0);
-    expect(takeTen(true)).toHaveLength(4);
-    expect(Math.round(taken.freeInMs(NOW))).toBe(571);
-    expect(queueOn(readLimits({ nextFreeMs: 5_000 }), { due: 2 }).freeInMs(NOW)).toBe(5_000);
+    expect(Math.round(queueOn(pollLimits(), { due: 2, urgent: 1 }).freeInMs(NOW))).toBe(1_714);
+    const queue = queueOn(pollLimits());
+    const acquireTen = (isUrgent: boolean) =>
+      Array.from({ length: 10 }, () => queue.tryAcquire(NOW, isUrgent)).filter(Boolean);
+    expect(acquireTen(false)).toHaveLength(8);
+    expect(queue.freeInMs(NOW)).toBe(0);
+    expect(acquireTen(true)).toHaveLength(4);
+    expect(Math.round(queue.freeInMs(NOW))).toBe(571);
+    expect(queueOn(pollLimits({ nextFreeMs: 5_000 }), { due: 2 }).freeInMs(NOW)).toBe(5_000);
   });
 });
 
@@ -84,16 +84,17 @@ describe('the order of polls', () => {
     ['in reverse order', all.toReversed()],
     ['in mixed order', all.map((_, at) => all[(at * 7) % 40] as Entry)],
   ])('is by the time since the last poll, for entries added %s', (_, entries) => {
-    const queue = queueOn(readLimits({ limit: 1_000 }));
+    const queue = queueOn(pollLimits({ limit: 1_000 }));
     for (const each of entries) queue.add(each);
     expect(release(queue).out).toEqual(all.map(({ id }) => id));
   });
 
-  it('is urgent jobs first, then by arrival, and jobs without a wait last', () => {
-    const queue = queueOn(readLimits({ limit: 1_000 }), { due: 3 });
-    const gone = entry('gone');
-    for (const each of [entry('later', { isChargeOnly: true }), gone, entry('urgent', { eager: 1 })]) queue.add(each);
-    queue.remove(gone);
+  it('is: urgent jobs, due jobs in order of arrival, and charge-only jobs', () => {
+    const queue = queueOn(pollLimits({ limit: 1_000 }), { due: 3 });
+    const removed = entry('gone');
+    for (const each of [entry('later', { isChargeOnly: true }), removed, entry('urgent', { eager: 1 })])
+      queue.add(each);
+    queue.remove(removed);
     expect(release(queue).out).toEqual(['urgent', 'due 0', 'due 1', 'due 2', 'later']);
   });
 });

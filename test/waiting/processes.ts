@@ -24,29 +24,29 @@ export const done = (id: string): Job => ({
 /** An unverified notification. */
 export const hint = (id: string) => ({ data: { job: { id } } });
 
-/** Creates a poll limit: the documented one, or with other numbers. */
-export const readLimits = (numbers: Partial<ReturnType<PollLimits['peek']>> = {}): PollLimits => ({
+/** Creates the documented poll limit, with these changes. */
+export const pollLimits = (numbers: Partial<ReturnType<PollLimits['peek']>> = {}): PollLimits => ({
   peek: () => ({ ...DOCUMENTED_LIMITS['jobs.get'], nextFreeMs: 0, ...numbers }),
 });
 
-/** Creates a poll limit without a free slot for this long. */
-export const fullFor = (ms: () => number): PollLimits => ({
-  peek: () => readLimits({ nextFreeMs: ms() }).peek('jobs.get'),
+/** Creates a poll limit whose next slot is free after this time. */
+export const noSlotFor = (ms: () => number): PollLimits => ({
+  peek: () => pollLimits({ nextFreeMs: ms() }).peek('jobs.get'),
 });
 
-export interface Setting extends Partial<JobWaitsPorts['config'] & Pick<JobWaitsPorts, 'scheduling'>> {
+export interface ProcessOptions extends Partial<JobWaitsPorts['config'] & Pick<JobWaitsPorts, 'scheduling'>> {
   readonly jobs?: Partial<JobWaitsPorts['transport']['jobs']>;
   readonly warn?: ((message: string) => void) | undefined;
   readonly limits?: PollLimits;
-  readonly lengths?: JobDurations;
+  readonly durations?: JobDurations;
   /** Shared by several clients in one process. */
   readonly scheduler?: PollScheduler;
 }
 
-/** A transport without a store and without hooks. */
-export function bareTransport(
-  jobs: Setting['jobs'] = {},
-  warn: Setting['warn'] = () => {},
+/** Creates a transport without a store and hooks. */
+export function stubTransport(
+  jobs: ProcessOptions['jobs'] = {},
+  warn: ProcessOptions['warn'] = () => {},
 ): JobWaitsPorts['transport'] {
   const nothing = { own: () => undefined, acknowledge: async () => {}, announce() {}, isWatched: () => false };
   const unused = {
@@ -59,7 +59,7 @@ export function bareTransport(
   return { jobs: { ...nothing, ...unused, ...jobs }, warn, waits: () => undefined };
 }
 
-/** The default client config. */
+/** Returns the default client config. */
 export const waitConfig = (clock: Clock): JobWaitsPorts['config'] => ({
   clock: steady(clock),
   store: undefined,
@@ -72,30 +72,35 @@ export const waitConfig = (clock: Clock): JobWaitsPorts['config'] => ({
 /** Starts a process's waits. `read` polls a job and receives the elapsed time. */
 export function startProcess(
   read: (id: string, atMs: number, signal: AbortSignal) => Job | Promise<Job>,
-  setting: Setting = {},
+  setting: ProcessOptions = {},
   clock = virtualClock(),
 ) {
-  const { limits = readLimits(), lengths, scheduler = new PollScheduler(clock, () => 0.5, lengths), ...more } = setting;
+  const {
+    limits = pollLimits(),
+    durations: lengths,
+    scheduler = new PollScheduler(clock, () => 0.5, lengths),
+    ...more
+  } = setting;
   const { scheduling = async () => ({ id: 'account', scheduler, limits }), jobs, warn, ...options } = more;
   const startMs = clock.now();
   const elapsed = () => clock.now() - startMs;
   /** The polled jobs, with their times and signals. */
-  const [reads, at, signals]: [string[], number[], AbortSignal[]] = [[], [], []];
+  const [polledIds, pollTimes, signals]: [string[], number[], AbortSignal[]] = [[], [], []];
   const jobWaits = createJobWaits({
     config: { ...waitConfig(clock), knownBaseUrl: () => BASE_URL, webhookSecrets: () => [SECRET], ...options },
-    transport: bareTransport(jobs, warn),
+    transport: stubTransport(jobs, warn),
     scheduling,
     async pollJob(id, signal) {
-      reads.push(id);
-      at.push(elapsed());
+      polledIds.push(id);
+      pollTimes.push(elapsed());
       signals.push(signal);
       return read(id, elapsed(), signal);
     },
   });
-  return { clock, jobWaits, scheduler, reads, at, signals, elapsed };
+  return { clock, jobWaits, scheduler, polledIds, pollTimes, signals, elapsed };
 }
 
-/** Returns a signed event, as `verifyWebhook` does. */
+/** Signs an event, and returns the result of `verifyWebhook`. */
 export async function verified(event: object, clock: VirtualClock, secret = SECRET): Promise<WebhookEvent> {
   const timestamp = Math.floor(clock.now() / 1000);
   const webhook = await signWebhook(event as never, { secret, timestamp });

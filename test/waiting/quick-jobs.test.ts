@@ -1,4 +1,4 @@
-// A job that ends immediately predicts little about others, so they must still be polled.
+// A job that ends immediately says little about the duration of others, so they must still be polled.
 import { GenClient } from 'gen-client';
 import { describe, expect, it, vi } from 'vitest';
 import { fakeTimers } from '../support/fake-timers.js';
@@ -30,7 +30,7 @@ function createService(first: { readonly id: string; readonly status: string; re
   return { client: new GenClient({ apiKey: freshKey(), baseUrl: BASE_URL, fetch }), jobOf };
 }
 
-describe('a job that ends as soon as it is created', () => {
+describe('a job that ends right after its create', () => {
   fakeTimers();
 
   it.each([
@@ -47,10 +47,10 @@ describe('a job that ends as soon as it is created', () => {
     // A bare ID is polled immediately.
     await Promise.all([client.waitForJob('fast-0').catch(() => {}), vi.advanceTimersByTimeAsync(1_000)]);
     const others = Array.from({ length: 40 }, (_, at) => wait(`fast-${at + 1}`).catch(() => {}));
-    const ended: string[] = [];
-    for (let at = 0; at < 5; at++) void wait(`pro-${at}`).then(({ id }) => ended.push(id));
+    const completedIds: string[] = [];
+    for (let at = 0; at < 5; at++) void wait(`pro-${at}`).then(({ id }) => completedIds.push(id));
     await vi.advanceTimersByTimeAsync(2 * PRO_JOB_MS);
-    expect(ended.toSorted()).toEqual(['pro-0', 'pro-1', 'pro-2', 'pro-3', 'pro-4']);
+    expect(completedIds.toSorted()).toEqual(['pro-0', 'pro-1', 'pro-2', 'pro-3', 'pro-4']);
     abort.abort();
     await Promise.all(others);
   });

@@ -1,9 +1,9 @@
-// Delays and polls of many waits in the simulation of the benchmarks.
+// Delays and polls of many waits, in the benchmarks' simulation.
 import { describe, expect, it } from 'vitest';
 import { type Figures, type Load, measure } from '../../bench/waiting/measure.js';
 import { roundRobin } from '../../bench/waiting/round-robin.js';
 
-async function mean(count: number, runs: number, load: Load = {}): Promise<Figures> {
+async function meanFigures(count: number, runs: number, load: Load = {}): Promise<Figures> {
   const all: Figures[] = [];
   for (let run = 1; run <= runs; run++) all.push(await measure(count, { ...load, seed: run * 7919 }));
   const meanOf = (key: keyof Figures) => all.reduce((sum, figures) => sum + figures[key], 0) / runs;
@@ -22,16 +22,16 @@ describe('waiting for 20 videos a minute, with 120 polls a minute', () => {
   const steady = { perMinute: 20 };
 
   it('detects each of 500 finished jobs within 45 seconds, without a 429 (regression: 124 s)', async () => {
-    const { worstLateMs, rejected, failed } = await mean(500, 3, steady);
+    const { worstLateMs, rejected, failed } = await meanFigures(500, 3, steady);
     expect({ rejected, failed }).toEqual({ rejected: 0, failed: 0 });
     expect(worstLateMs).toBeLessThan(45_000);
   });
 
   it('detects finished jobs sooner on average than round robin, even if jobs take four times as long', async () => {
     for (const load of [steady, { ...steady, longer: 4 }]) {
-      const ours = await mean(200, 2, load);
+      const scheduled = await meanFigures(200, 2, load);
       const plain = await roundRobin(200, { ...load, seed: 7919 });
-      expect(ours.meanLateMs).toBeLessThan(0.8 * plain.meanLateMs);
+      expect(scheduled.meanLateMs).toBeLessThan(0.8 * plain.meanLateMs);
     }
   });
 });
@@ -41,34 +41,34 @@ describe('waiting for many concurrent jobs, with 120 polls a minute', () => {
     [1, 60],
     [20, 10],
   ])('detects %i finished jobs within 6.5 s on average, without a 429', async (count, runs) => {
-    const ours = await mean(count, runs);
+    const ours = await meanFigures(count, runs);
     expect(ours).toMatchObject({ failed: 0, rejected: 0 });
     expect(ours.meanLateMs).toBeLessThan(6_500);
   });
 
   it.each([100, 500])('detects %i finished jobs in half the time of round robin, without a 429', async (count) => {
-    const ours = await mean(count, 2);
+    const ours = await meanFigures(count, 2);
     const plain = await roundRobin(count, { seed: 7919 });
     expect(ours).toMatchObject({ failed: 0, rejected: 0 });
     expect(ours.meanLateMs).toBeLessThan(plain.meanLateMs / 2);
   });
 
-  it('polls a job at most about once per natural interval while there is capacity', async () => {
-    const { polls } = await mean(20, 5);
+  it('polls a job at most about once per poll interval while slots are free', async () => {
+    const { polls } = await meanFigures(20, 5);
     // 4 images for 6 s, 8 videos for 48 s, 6 for 150 s, 2 for 360 s.
     expect(polls).toBeLessThan((4 * 6) / 2.5 + (8 * 48 + 6 * 150 + 2 * 360) / 10 + 20);
   });
 
-  it('starves no wait: the longest of 500 end within two rounds of polls', async () => {
-    const { worstLateMs } = await mean(500, 2);
+  it('starves no wait: the latest of 500 ends within two rounds of polls', async () => {
+    const { worstLateMs } = await meanFigures(500, 2);
     expect(worstLateMs).toBeLessThan(2 * (500 / 105) * 60_000);
   });
 
   it.each([1, 20, 100, 500])(
     'detects %i finished jobs sooner with webhooks',
     async (count) => {
-      const polled = await mean(count, 1);
-      const announced = await mean(count, 1, { webhooks: 1 });
+      const polled = await meanFigures(count, 1);
+      const announced = await meanFigures(count, 1, { webhooks: 1 });
       expect(announced).toMatchObject({ failed: 0, rejected: 0 });
       expect(announced.meanLateMs).toBeLessThan(polled.meanLateMs);
       if (count <= 100) expect(announced.meanLateMs).toBeLessThan(1500);
@@ -77,7 +77,7 @@ describe('waiting for many concurrent jobs, with 120 polls a minute', () => {
   );
 
   it('ends every wait if 10 % of the webhooks are lost, each at most a poll interval late', async () => {
-    const lossy = await mean(20, 10, { webhooks: 0.9 });
+    const lossy = await meanFigures(20, 10, { webhooks: 0.9 });
     expect(lossy.failed).toBe(0);
     expect(lossy.worstLateMs).toBeLessThan(25_000);
   });

@@ -5,41 +5,41 @@ import type { Job } from '../../src/schemas/job.js';
 import { JobDurations } from '../../src/store/learned-values.js';
 import { completedEvent } from '../support/completed-event.js';
 import { rejection } from '../transport/support.js';
-import { BASE_URL, done, hint, readLimits, running, type Setting, startProcess, verified } from './processes.js';
+import { BASE_URL, done, hint, type ProcessOptions, pollLimits, running, startProcess, verified } from './processes.js';
 import { virtualClock } from './virtual-clock.js';
 
 describe('a running job that a notification reports as ended', () => {
   it('is polled 2.5 s after its last poll if the notification repeats, but never later than usual', async () => {
-    const { jobWaits, clock, at } = startProcess(running);
+    const { jobWaits, clock, pollTimes } = startProcess(running);
     const wait = rejection(jobWaits.waitForJob(running('a'), { timeoutMs: 12_000 }));
     jobWaits.notify(hint('a'));
     await clock.advance(100);
     jobWaits.notify(hint('a'));
     await clock.advance(2_000);
-    expect(at).toEqual([0, 2_000]);
+    expect(pollTimes).toEqual([0, 2_000]);
     jobWaits.notify(hint('a'));
     await clock.advance(3_000);
-    expect(at).toEqual([0, 2_000, 4_500]);
+    expect(pollTimes).toEqual([0, 2_000, 4_500]);
     await clock.advance(3_900);
-    expect(at).toEqual([0, 2_000, 4_500]);
+    expect(pollTimes).toEqual([0, 2_000, 4_500]);
     jobWaits.notify(hint('a'));
     await clock.advance(0);
-    expect(at).toEqual([0, 2_000, 4_500, 9_000]);
+    expect(pollTimes).toEqual([0, 2_000, 4_500, 9_000]);
     await clock.until(wait);
   });
 });
 
 describe('a failed poll', () => {
   const details = { status: 503, code: 'x', recovery: 'retry', method: 'GET', url: 'https://x.example' } as const;
-  const retryDelay = async (retryAfterMs: number, more: Setting = {}) => {
+  const retryDelay = async (retryAfterMs: number, more: ProcessOptions = {}) => {
     let failures = 1;
     const read = (id: string): Job => {
       if (failures-- > 0) throw new ServerError('unavailable', { ...details, retryAfterMs });
       return done(id);
     };
-    const { jobWaits, clock, at } = startProcess(read, more);
+    const { jobWaits, clock, pollTimes } = startProcess(read, more);
     await clock.until(jobWaits.waitForJob('a'));
-    return at[1];
+    return pollTimes[1];
   };
 
   it("is retried after its Retry-After, limited to two minutes or the client's maximum", async () => {
@@ -49,16 +49,16 @@ describe('a failed poll', () => {
     expect(await retryDelay(5)).toBe(11_000);
   });
 
-  it('resets the pauses after a poll that succeeds', async () => {
+  it('is retried after the first pause again once a poll has succeeded', async () => {
     const responses = [new ConnectionError('x'), new ConnectionError('x'), null, new ConnectionError('x'), null];
     const read = (id: string): Job => {
       const response = responses.shift();
       if (response) throw response;
       return response === null ? running(id) : done(id);
     };
-    const { jobWaits, clock, at } = startProcess(read);
+    const { jobWaits, clock, pollTimes } = startProcess(read);
     await clock.until(jobWaits.waitForJob('a'));
-    expect(at).toEqual([0, 11_000, 33_000, 44_000, 55_000, 66_000]);
+    expect(pollTimes).toEqual([0, 11_000, 33_000, 44_000, 55_000, 66_000]);
   });
 });
 
@@ -91,19 +91,19 @@ describe('a key function that fails before the first poll', () => {
 });
 
 it('an onUpdate that aborts its own wait ends it immediately, without another poll', async () => {
-  const { jobWaits, clock, at } = startProcess(running);
+  const { jobWaits, clock, pollTimes } = startProcess(running);
   const end = new AbortController();
   const onUpdate = () => end.abort('enough');
   const wait = rejection(jobWaits.waitForJob('a', { signal: end.signal, onUpdate }));
   await clock.advance(0);
   expect(await wait).toBe('enough');
   await clock.advance(60_000);
-  expect(at).toEqual([0]);
+  expect(pollTimes).toEqual([0]);
   expect(clock.timers).toBe(0);
 });
 
 describe('the charge of a job whose wait ended with an event', () => {
-  it("is learned from a spare poll, which doesn't keep the process alive", async () => {
+  it("is learned from a poll when no other job is due, which doesn't keep the process alive", async () => {
     const timers: (boolean | undefined)[] = [];
     const clock = virtualClock();
     const { after } = clock;
@@ -112,9 +112,9 @@ describe('the charge of a job whose wait ended with an event', () => {
       return after(ms, fire);
     };
     // One poll per minute.
-    const limits = readLimits({ limit: 1, nextFreeMs: 60_000 });
+    const limits = pollLimits({ limit: 1, nextFreeMs: 60_000 });
     const jobs = { isWatched: (id: string) => id === 'a' };
-    const { jobWaits, reads } = startProcess(done, { limits, jobs }, clock);
+    const { jobWaits, polledIds } = startProcess(done, { limits, jobs }, clock);
     await clock.until(jobWaits.waitForJob('first'));
     for (const id of ['b', 'a']) {
       const wait = jobWaits.waitForJob(running(id), { timeoutMs: false });
@@ -125,9 +125,9 @@ describe('the charge of a job whose wait ended with an event', () => {
     }
     await clock.advance(0);
     expect(timers.at(-1)).toBe(true);
-    expect(reads).toEqual(['first']);
+    expect(polledIds).toEqual(['first']);
     await clock.advance(70_000);
-    expect(reads).toEqual(['first', 'a']);
+    expect(polledIds).toEqual(['first', 'a']);
     expect(clock.timers).toBe(0);
   });
 });
@@ -135,22 +135,22 @@ describe('the charge of a job whose wait ended with an event', () => {
 it("a duplicate webhook doesn't cancel the poll that the first one started", async () => {
   const clock = virtualClock();
   const slow = (id: string) => new Promise<Job>((resolve) => void clock.after(1_000, () => resolve(done(id))));
-  const { jobWaits, at } = startProcess(slow, {}, clock);
+  const { jobWaits, pollTimes } = startProcess(slow, {}, clock);
   const wait = jobWaits.waitForJob('a');
   for (let copy = 0; copy < 5; copy++) {
     await clock.advance(300);
     jobWaits.notify(hint('a'));
   }
   await clock.until(wait);
-  expect(at).toEqual([0, 300]);
+  expect(pollTimes).toEqual([0, 300]);
 });
 
-it('notifications of jobs without a wait use bounded memory', async () => {
-  const { jobWaits, clock, reads } = startProcess(done);
+it('the oldest notifications of jobs without a wait are evicted', async () => {
+  const { jobWaits, clock, polledIds } = startProcess(done);
   for (let at = 0; at < 300; at++) jobWaits.notify(hint(`foreign_${at}`));
   const wait = jobWaits.waitForJob(running('foreign_0'));
   await clock.advance(5_000);
-  expect(reads).toHaveLength(0);
+  expect(polledIds).toHaveLength(0);
   await clock.until(wait);
 });
 
@@ -161,9 +161,9 @@ describe('the first poll of a job', () => {
     ['with a creation time in the future is due like a new one', { createdAt: ago(-9_000) }, 11_000],
     ['with an invalid creation time is due like a new one', { createdAt: 'yesterday' }, 11_000],
   ])('%s', async (_, fields, atMs) => {
-    const { jobWaits, clock, at } = startProcess(done);
+    const { jobWaits, clock, pollTimes } = startProcess(done);
     await clock.until(jobWaits.waitForJob({ ...running('a'), ...fields }));
-    expect(at).toEqual([atMs]);
+    expect(pollTimes).toEqual([atMs]);
   });
 });
 
@@ -181,7 +181,7 @@ describe('a finished job updates the estimates', () => {
     const lengths = new JobDurations();
     lengths.learn = (_key, ms) => void learned.push(ms);
     lengths.classOf = () => 'mini 5 s';
-    const { jobWaits, clock } = startProcess((id) => ({ ...done(id), ...fields }), { lengths });
+    const { jobWaits, clock } = startProcess((id) => ({ ...done(id), ...fields }), { durations: lengths });
     await clock.until(jobWaits.waitForJob(running('a'), { timeoutMs: 20_000 }).catch(() => {}));
     expect(learned).toEqual(expected);
   });

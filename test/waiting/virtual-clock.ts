@@ -13,18 +13,18 @@ export interface VirtualClock extends Clock {
   advance(ms: number): Promise<void>;
   /** Runs until `promise` settles. Throws if it can't settle anymore. */
   until<T>(promise: Promise<T>): Promise<T>;
-  /** Moves the wall clock without affecting timers, like an operator or a time server. */
-  step(ms: number): void;
+  /** Moves the wall clock forward or backward without affecting timers. */
+  shiftWallClock(ms: number): void;
 }
 
-/** Runs everything that is ready. */
+/** Lets all pending callbacks and promises run. */
 export const settle = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 export function virtualClock(startMs = Date.UTC(2026, 0, 1)): VirtualClock {
   const timers = new Heap<Timer>();
   let now = startMs;
-  let shift = 0;
-  const next = async (latest: number) => {
+  let offsetMs = 0;
+  const fireNext = async (latest: number) => {
     await settle();
     const timer = timers.first;
     if (!timer || timer.rank > latest) return false;
@@ -34,13 +34,13 @@ export function virtualClock(startMs = Date.UTC(2026, 0, 1)): VirtualClock {
     return true;
   };
   return {
-    now: () => now + shift,
+    now: () => now + offsetMs,
     elapsed: () => now,
     after(ms, fire) {
-      const timer: Timer = { rank: now + Math.ceil(Math.max(0, ms)), place: -1, fire };
+      const timer: Timer = { rank: now + Math.ceil(Math.max(0, ms)), index: -1, fire };
       timers.add(timer);
       return () => {
-        if (timer.place >= 0) timers.remove(timer);
+        if (timer.index >= 0) timers.remove(timer);
       };
     },
     get timers() {
@@ -48,25 +48,25 @@ export function virtualClock(startMs = Date.UTC(2026, 0, 1)): VirtualClock {
     },
     async advance(ms) {
       const end = now + ms;
-      while (await next(end));
+      while (await fireNext(end));
       now = end;
       await settle();
     },
     async until(promise) {
-      let open = true;
+      let isPending = true;
       const close = () => {
-        open = false;
+        isPending = false;
       };
       promise.then(close, close);
       await settle();
-      while (open) {
-        if (!(await next(Number.POSITIVE_INFINITY)) && open) throw new Error('no timer is left');
+      while (isPending) {
+        if (!(await fireNext(Number.POSITIVE_INFINITY)) && isPending) throw new Error('no timer is left');
         await settle();
       }
       return promise;
     },
-    step(ms) {
-      shift += ms;
+    shiftWallClock(ms) {
+      offsetMs += ms;
     },
   };
 }

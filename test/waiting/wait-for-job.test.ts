@@ -27,64 +27,64 @@ const DONE = { status: 'completed', providerOutputUrl: 'https://x.example/output
 
 describe('a wait', () => {
   it('resolves immediately with a final job, without a poll', async () => {
-    const { jobWaits, reads } = setup({});
+    const { jobWaits, polledIds } = setup({});
     const job = { ...running('a'), ...DONE };
     await expect(jobWaits.waitForJob(job)).resolves.toBe(job);
-    expect(reads).toEqual([]);
+    expect(polledIds).toEqual([]);
   });
 
   it('first polls a job when it could be finished, then about every eleven seconds', async () => {
-    const { jobWaits, clock, at } = setup({ a: [{}, {}, {}, DONE] });
+    const { jobWaits, clock, pollTimes } = setup({ a: [{}, {}, {}, DONE] });
     await clock.until(jobWaits.waitForJob(running('a')));
-    expect(at).toEqual([11_000, 22_000, 33_000, 44_000]);
+    expect(pollTimes).toEqual([11_000, 22_000, 33_000, 44_000]);
   });
 
   it('polls images sooner and more often', async () => {
-    const { jobWaits, clock, at } = setup({ a: [{ mediaType: 'image' }, { mediaType: 'image' }, DONE] });
+    const { jobWaits, clock, pollTimes } = setup({ a: [{ mediaType: 'image' }, { mediaType: 'image' }, DONE] });
     await clock.until(jobWaits.waitForJob({ ...running('a'), mediaType: 'image' }));
-    expect(at).toEqual([2200, 4950, 7700]);
+    expect(pollTimes).toEqual([2200, 4950, 7700]);
   });
 
   it('polls a bare ID immediately, and a job old enough to be finished', async () => {
-    const { jobWaits, clock, at } = setup({ a: [DONE], b: [DONE] });
+    const { jobWaits, clock, pollTimes } = setup({ a: [DONE], b: [DONE] });
     await clock.until(jobWaits.waitForJob('a'));
     const old = new Date(clock.now() - 60_000).toISOString();
     await clock.until(jobWaits.waitForJob({ ...running('b'), createdAt: old }));
-    expect(at).toEqual([0, 0]);
+    expect(pollTimes).toEqual([0, 0]);
   });
 
   it('polls a bare ID immediately, whatever its pollIntervalMs', async () => {
-    const { jobWaits, clock, at } = setup({ a: [{}, DONE] });
+    const { jobWaits, clock, pollTimes } = setup({ a: [{}, DONE] });
     await clock.until(jobWaits.waitForJob('a', { pollIntervalMs: 60_000 }));
-    expect(at).toEqual([0, 60_000]);
+    expect(pollTimes).toEqual([0, 60_000]);
   });
 
   it("uses pollIntervalMs, the shortest of a job's waits, even for the first poll", async () => {
-    const { jobWaits, clock, at } = setup({ a: [{}, {}, DONE] });
+    const { jobWaits, clock, pollTimes } = setup({ a: [{}, {}, DONE] });
     const slow = jobWaits.waitForJob(running('a'), { pollIntervalMs: 4000 });
     const fast = jobWaits.waitForJob(running('a'), { pollIntervalMs: 1000 });
     await clock.until(Promise.all([slow, fast]));
-    expect(at).toEqual([1000, 2000, 3000]);
+    expect(pollTimes).toEqual([1000, 2000, 3000]);
   });
 
   it("stays within the account's share of polls even with an interval of one millisecond", async () => {
-    const { jobWaits, clock, reads } = setup({ a: [{}] });
+    const { jobWaits, clock, polledIds } = setup({ a: [{}] });
     const wait = jobWaits.waitForJob('a', { pollIntervalMs: 1, timeoutMs: 60_000 });
     await expect(clock.until(wait)).rejects.toThrow(WaitTimeoutError);
-    expect(reads.length).toBeLessThan(118);
+    expect(polledIds.length).toBeLessThan(118);
   });
 
   it('treats an unknown status as running', async () => {
-    const { jobWaits, clock, reads } = setup({ a: [{ status: 'dreaming' }, { status: 'COMPLETED' }, DONE] });
+    const { jobWaits, clock, polledIds } = setup({ a: [{ status: 'dreaming' }, { status: 'COMPLETED' }, DONE] });
     await expect(clock.until(jobWaits.waitForJob('a'))).resolves.toMatchObject(DONE);
-    expect(reads).toHaveLength(3);
+    expect(polledIds).toHaveLength(3);
   });
 
   it('costs one poll for any number of waits on one job', async () => {
-    const { jobWaits, clock, reads } = setup({ a: [{}, DONE] });
+    const { jobWaits, clock, polledIds } = setup({ a: [{}, DONE] });
     const waits = Array.from({ length: 50 }, () => jobWaits.waitForJob('a'));
     await clock.until(Promise.all(waits));
-    expect(reads).toHaveLength(2);
+    expect(polledIds).toHaveLength(2);
   });
 
   it.each<[string, thrown: unknown, shown: string]>([
@@ -127,27 +127,27 @@ describe('a wait', () => {
     await expect(clock.until(jobWaits.waitForJob('a', { throwOnFailure: false }))).resolves.toMatchObject(final);
   });
 
-  const accepts = 'waitForJob accepts a job or its ID.';
-  const pass = 'Pass the `job` of what create returns: waitForJob(created.job).';
+  const ACCEPTED = 'waitForJob accepts a job or its ID.';
+  const PASS_JOB = 'Pass the `job` of what create returns: waitForJob(created.job).';
   it.each<[string, unknown, string]>([
-    ['an empty ID', '', accepts],
-    ['undefined', undefined, accepts],
-    ['null', null, accepts],
-    ['a number', 7, accepts],
-    ['an object without an ID', { status: 'processing' }, accepts],
-    ['an ID that is not a string', { id: 7 }, accepts],
-    ['a job with an empty ID', { id: '' }, accepts],
-    ["a create's result", { job: { id: 'job_1' } }, `${accepts} ${pass}`],
-    ["a create's promise", Promise.resolve(), `${accepts} Await the create first. ${pass}`],
+    ['an empty ID', '', ACCEPTED],
+    ['undefined', undefined, ACCEPTED],
+    ['null', null, ACCEPTED],
+    ['a number', 7, ACCEPTED],
+    ['an object without an ID', { status: 'processing' }, ACCEPTED],
+    ['an ID that is not a string', { id: 7 }, ACCEPTED],
+    ['a job with an empty ID', { id: '' }, ACCEPTED],
+    ["a create's result", { job: { id: 'job_1' } }, `${ACCEPTED} ${PASS_JOB}`],
+    ["a create's promise", Promise.resolve(), `${ACCEPTED} Await the create first. ${PASS_JOB}`],
   ])('rejects %s with the fix', async (_, target, message) => {
-    const { jobWaits, reads } = setup({});
+    const { jobWaits, polledIds } = setup({});
     expect(await rejection(jobWaits.waitForJob(target as string))).toMatchObject({ name: 'GenError', message });
-    expect(reads).toEqual([]);
+    expect(polledIds).toEqual([]);
   });
 });
 
 describe('the end of a wait', () => {
-  it('comes at its deadline, with the last known job, and leaves no timer, listener, or poll', async () => {
+  it('comes after its timeout, with the last known job, and leaves no timer, listener, or poll', async () => {
     const { jobWaits, clock, signals, scheduler, elapsed } = setup({ a: [{}, 'hangs'] });
     const abort = new AbortController();
     const removed = vi.spyOn(abort.signal, 'removeEventListener');
@@ -181,7 +181,7 @@ describe('the end of a wait', () => {
   });
 
   it("comes immediately on an abort, with the signal's reason, without affecting other waits on the job", async () => {
-    const { jobWaits, clock, reads, signals } = setup({ a: ['hangs', 'hangs', DONE] });
+    const { jobWaits, clock, polledIds, signals } = setup({ a: ['hangs', 'hangs', DONE] });
     const abort = new AbortController();
     const aborted = jobWaits.waitForJob('a', { signal: abort.signal });
     const other = new AbortController();
@@ -196,7 +196,7 @@ describe('the end of a wait', () => {
     expect(signals[1]?.aborted).toBe(true);
     expect(clock.timers).toBe(0);
     await expect(jobWaits.waitForJob('a', { signal: AbortSignal.abort('before') })).rejects.toBe('before');
-    expect(reads).toHaveLength(2);
+    expect(polledIds).toHaveLength(2);
   });
 
   it('removes the one listener that all waits share on a signal', async () => {
@@ -209,7 +209,7 @@ describe('the end of a wait', () => {
     expect(removed).toHaveBeenCalledOnce();
   });
 
-  it('comes on time even if the key function hangs', async () => {
+  it('comes after its timeout even if the key function hangs', async () => {
     const { jobWaits, clock } = startProcess((id) => running(id), { scheduling: () => new Promise(() => {}) });
     await expect(clock.until(jobWaits.waitForJob('a', { timeoutMs: 500 }))).rejects.toThrow('No poll succeeded');
     expect(clock.timers).toBe(0);
@@ -219,11 +219,11 @@ describe('the end of a wait', () => {
 describe('a failing poll', () => {
   it('is retried with growing pauses, up to a minute, and is the cause of the timeout error', async () => {
     const failure = new ConnectionError('lost');
-    const { jobWaits, clock, at } = setup({ a: [failure] });
+    const { jobWaits, clock, pollTimes } = setup({ a: [failure] });
     const error = await clock.until(rejection(jobWaits.waitForJob('a', { timeoutMs: 300_000 })));
     expect(error).toMatchObject({ cause: failure, job: undefined });
     expect(String(error)).toContain('No poll succeeded');
-    expect(at).toEqual([0, 11_000, 33_000, 77_000, 137_000, 197_000, 257_000, 300_000]);
+    expect(pollTimes).toEqual([0, 11_000, 33_000, 77_000, 137_000, 197_000, 257_000, 300_000]);
   });
 
   it('delays no other job, even if it hangs', async () => {
@@ -238,28 +238,28 @@ describe('a failing poll', () => {
 
 describe('a webhook', () => {
   it('wakes the waits on its job immediately, and one poll confirms it', async () => {
-    const { jobWaits, clock, at } = setup({ a: [DONE] });
+    const { jobWaits, clock, pollTimes } = setup({ a: [DONE] });
     const wait = jobWaits.waitForJob(running('a'));
     await clock.advance(3000);
     jobWaits.notify(hint('a'));
     await expect(clock.until(wait)).resolves.toMatchObject(DONE);
-    expect(at).toEqual([3000]);
+    expect(pollTimes).toEqual([3000]);
   });
 
-  it("causes another poll soon if it precedes the job's new state", async () => {
-    const { jobWaits, clock, at } = setup({ a: [{}, {}, DONE] });
+  it('causes more polls at short intervals if the job is still running', async () => {
+    const { jobWaits, clock, pollTimes } = setup({ a: [{}, {}, DONE] });
     const wait = jobWaits.waitForJob(running('a'));
     await clock.advance(1000);
     jobWaits.notify(hint('a'));
     await clock.until(wait);
-    expect(at).toEqual([1000, 3000, 7000]);
+    expect(pollTimes).toEqual([1000, 3000, 7000]);
   });
 
-  it('makes a later wait start with a poll', async () => {
-    const { jobWaits, clock, at } = setup({ a: [DONE] });
+  it('makes a later wait poll immediately', async () => {
+    const { jobWaits, clock, pollTimes } = setup({ a: [DONE] });
     jobWaits.notify(hint('a'));
     await clock.until(jobWaits.waitForJob(running('a')));
-    expect(at).toEqual([0]);
+    expect(pollTimes).toEqual([0]);
   });
 
   it.each([undefined, null, 'job_1', 7])('is rejected with the fix if it is %o', (invalid) => {
@@ -268,11 +268,11 @@ describe('a webhook', () => {
   });
 
   it('is ignored if no wait matches its job, or if it is malformed', async () => {
-    const { jobWaits, clock, reads } = setup({});
+    const { jobWaits, clock, polledIds } = setup({});
     for (const malformed of [{}, { data: null }, { data: { job: { id: 7 } } }]) jobWaits.notify(malformed as never);
-    jobWaits.notify(hint('nobody'));
+    jobWaits.notify(hint('without_wait'));
     await clock.advance(1000);
-    expect(reads).toEqual([]);
+    expect(polledIds).toEqual([]);
     const keyless = startProcess((id) => running(id), { scheduling: () => Promise.reject(new Error('no key')) });
     keyless.jobWaits.notify(hint('a'));
     await clock.advance(0);

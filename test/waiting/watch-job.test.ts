@@ -14,7 +14,7 @@ function setup() {
   const sandbox = createSandbox({ clock: 'manual', jobDurationMs: 60_000, limits: 'off' });
   const client = sandbox.client();
   /** Advances the clock until `work` settles. */
-  const during = async <T>(work: Promise<T>): Promise<T> => {
+  const advanceUntilSettled = async <T>(work: Promise<T>): Promise<T> => {
     let open = true;
     const close = () => {
       open = false;
@@ -23,32 +23,32 @@ function setup() {
     for (let second = 0; open && second < 600; second++) await sandbox.advance(1_000);
     return work;
   };
-  return { sandbox, client, during };
+  return { sandbox, client, advanceUntilSettled };
 }
 
-async function all(updates: AsyncIterable<JobUpdate>): Promise<JobUpdate[]> {
-  const seen: JobUpdate[] = [];
-  for await (const update of updates) seen.push(update);
-  return seen;
+async function collect(iterable: AsyncIterable<JobUpdate>): Promise<JobUpdate[]> {
+  const updates: JobUpdate[] = [];
+  for await (const update of iterable) updates.push(update);
+  return updates;
 }
 
 describe('watchJob', () => {
   it('yields at each poll, and ends with the final job, progress 1, and etaMs 0', async () => {
-    const { client, during } = setup();
+    const { client, advanceUntilSettled } = setup();
     const { job } = await client.videos.create(PARAMS);
-    const updates = await during(all(client.watchJob(job)));
+    const updates = await advanceUntilSettled(collect(client.watchJob(job)));
     expect(updates.length).toBeGreaterThan(3);
     for (const { progress, etaMs } of updates.slice(0, -1)) expect([progress, etaMs]).toEqual([undefined, undefined]);
     expect(updates.at(-1)).toMatchObject({ job: { status: 'completed' }, progress: 1, etaMs: 0 });
   });
 
   it('estimates from completed jobs: progress grows up to 0.99, and etaMs is the time left', async () => {
-    const { client, during } = setup();
+    const { client, advanceUntilSettled } = setup();
     expect(client.estimate(CALL).durationMs).toBeUndefined();
-    await during(client.videos.createAndWait(PARAMS));
+    await advanceUntilSettled(client.videos.createAndWait(PARAMS));
     expect(client.estimate(CALL).durationMs).toBe(60_000);
     const { job } = await client.videos.create(PARAMS);
-    const updates = await during(all(client.watchJob(job.id)));
+    const updates = await advanceUntilSettled(collect(client.watchJob(job.id)));
     const values = updates.map(({ progress }) => progress ?? Number.NaN);
     expect(values.slice(0, -1).every((progress) => progress >= 0 && progress <= 0.99)).toBe(true);
     expect(values.toSorted((a, b) => a - b)).toEqual(values);
@@ -57,60 +57,60 @@ describe('watchJob', () => {
   });
 
   it("learns each model, duration, and resolution separately, but a model's aliases together", async () => {
-    const { client, during } = setup();
-    await during(client.videos.createAndWait(PARAMS));
+    const { client, advanceUntilSettled } = setup();
+    await advanceUntilSettled(client.videos.createAndWait(PARAMS));
     expect(client.estimate({ ...CALL, duration: 10 }).durationMs).toBeUndefined();
     expect(client.estimate({ ...CALL, resolution: '480p' }).durationMs).toBeUndefined();
     expect(client.estimate({ ...CALL, model: 'svc-video-gen-2-fast' }).durationMs).toBe(60_000);
   });
 
   it('throws like waitForJob, after the last update', async () => {
-    const { sandbox, client, during } = setup();
+    const { sandbox, client, advanceUntilSettled } = setup();
     sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_rejected' });
     const { job } = await client.videos.create(PARAMS);
-    await expect(during(all(client.watchJob(job)))).rejects.toMatchObject({ name: 'JobFailedError' });
-    await expect(all(client.watchJob('' as string))).rejects.toThrow('waitForJob accepts a job or its ID');
+    await expect(advanceUntilSettled(collect(client.watchJob(job)))).rejects.toMatchObject({ name: 'JobFailedError' });
+    await expect(collect(client.watchJob('' as string))).rejects.toThrow('waitForJob accepts a job or its ID');
     const reason = new Error('enough');
-    await expect(all(client.watchJob(job, { signal: AbortSignal.abort(reason) }))).rejects.toBe(reason);
+    await expect(collect(client.watchJob(job, { signal: AbortSignal.abort(reason) }))).rejects.toBe(reason);
   });
 
   it('yields a final job once, without a poll', async () => {
-    const { sandbox, client, during } = setup();
-    const job: Job = await during(client.videos.createAndWait(PARAMS));
-    const reads = sandbox.requests.length;
-    expect(await all(client.watchJob(job))).toEqual([{ job, progress: 1, etaMs: 0 }]);
-    expect(sandbox.requests).toHaveLength(reads);
+    const { sandbox, client, advanceUntilSettled } = setup();
+    const job: Job = await advanceUntilSettled(client.videos.createAndWait(PARAMS));
+    const requests = sandbox.requests.length;
+    expect(await collect(client.watchJob(job))).toEqual([{ job, progress: 1, etaMs: 0 }]);
+    expect(sandbox.requests).toHaveLength(requests);
   });
 
   it('stops polling immediately when the loop ends', async () => {
-    const { sandbox, client, during } = setup();
+    const { sandbox, client, advanceUntilSettled } = setup();
     const { job } = await client.videos.create(PARAMS);
     const loop = async () => {
       for await (const _ of client.watchJob(job)) break;
     };
-    await during(loop());
+    await advanceUntilSettled(loop());
     const reads = sandbox.requests.length;
     await sandbox.advance(60_000);
     expect(sandbox.requests).toHaveLength(reads);
   });
 
   it('yields the same values that onUpdate receives', async () => {
-    const { client, during } = setup();
-    await during(client.videos.createAndWait(PARAMS));
-    const seen: unknown[] = [];
-    const onUpdate = (job: Job, progress: object) => seen.push({ job, ...progress });
+    const { client, advanceUntilSettled } = setup();
+    await advanceUntilSettled(client.videos.createAndWait(PARAMS));
+    const reported: unknown[] = [];
+    const onUpdate = (job: Job, progress: object) => reported.push({ job, ...progress });
     const { job } = await client.videos.create(PARAMS);
-    const updates = await during(all(client.watchJob(job, { onUpdate })));
-    expect(seen).toEqual(updates);
+    const updates = await advanceUntilSettled(collect(client.watchJob(job, { onUpdate })));
+    expect(reported).toEqual(updates);
   });
 });
 
 it("watchJob ends immediately with its signal's reason, leaves no listener, and tolerates a rejecting onUpdate", async () => {
   const warnings: string[] = [];
-  const { clock, jobWaits, reads } = startProcess(running, { warn: (message) => void warnings.push(message) });
+  const { clock, jobWaits, polledIds } = startProcess(running, { warn: (message) => void warnings.push(message) });
   const { controller, signal, listeners } = countedSignal();
   const onUpdate = async () => Promise.reject(new Error('the screen is off'));
-  const outcome = rejection(all(watchJob('a', jobWaits, { pollIntervalMs: 1_000, signal, onUpdate })));
+  const outcome = rejection(collect(watchJob('a', jobWaits, { pollIntervalMs: 1_000, signal, onUpdate })));
   await clock.advance(500);
   expect(listeners()).toBe(1);
   controller.abort('enough');
@@ -118,5 +118,5 @@ it("watchJob ends immediately with its signal's reason, leaves no listener, and 
   expect(listeners()).toBe(0);
   expect(warnings).toEqual(['onUpdate failed, and the wait for job a continues: the screen is off']);
   await clock.advance(60_000);
-  expect(reads).toEqual(['a']);
+  expect(polledIds).toEqual(['a']);
 });

@@ -1,4 +1,4 @@
-// A verified webhook ends a wait. Anything that only resembles one causes a poll.
+// A verified webhook ends a wait. Any other notification causes a poll.
 import { describe, expect, it } from 'vitest';
 import { measure } from '../../bench/waiting/measure.js';
 import { ConnectionError, JobFailedError, WaitTimeoutError } from '../../src/errors/index.js';
@@ -7,13 +7,13 @@ import type { WebhookEvent } from '../../src/schemas/webhook-event.js';
 import { signWebhook, verifyWebhook } from '../../src/webhooks/index.js';
 import { completedEvent } from '../support/completed-event.js';
 import { rejection } from '../transport/support.js';
-import { BASE_URL, done, fullFor, running, type Setting, startProcess, verified } from './processes.js';
+import { BASE_URL, done, noSlotFor, type ProcessOptions, running, startProcess, verified } from './processes.js';
 import { type VirtualClock, virtualClock } from './virtual-clock.js';
 
 /** Starts a wait for job a, and notifies it of this event, or of the job's verified webhook. */
 async function notifiedWait(
   read: (id: string) => Job | Promise<Job>,
-  setting: Setting = {},
+  setting: ProcessOptions = {},
   eventOf: (clock: VirtualClock) => Promise<unknown> = completedWebhook,
 ) {
   const started = startProcess(read, setting);
@@ -23,19 +23,19 @@ async function notifiedWait(
 }
 
 const completedWebhook = (clock: VirtualClock) => verified(completedEvent('a', BASE_URL), clock);
-const FULL = { limits: fullFor(() => 60_000) };
+const FULL = { limits: noSlotFor(() => 60_000) };
 
 describe('a verified webhook of a completed job', () => {
   it('polls the job immediately if a poll is free', async () => {
-    for (const setting of [{}, { limits: fullFor(() => 2_000) }]) {
-      const { clock, reads, wait } = await notifiedWait(done, setting);
+    for (const setting of [{}, { limits: noSlotFor(() => 2_000) }]) {
+      const { clock, polledIds, wait } = await notifiedWait(done, setting);
       await expect(clock.until(wait)).resolves.toMatchObject({ status: 'completed', finalTokenCost: 4 });
-      expect(reads).toEqual(['a']);
+      expect(polledIds).toEqual(['a']);
     }
   });
 
   it('ends the wait immediately if no poll is free within two seconds, without the cost and the expiry', async () => {
-    const { clock, reads, elapsed, wait } = await notifiedWait(done, { limits: fullFor(() => 2_001) });
+    const { clock, polledIds, elapsed, wait } = await notifiedWait(done, { limits: noSlotFor(() => 2_001) });
     expect(await clock.until(wait)).toEqual({
       id: 'a',
       status: 'completed',
@@ -43,16 +43,16 @@ describe('a verified webhook of a completed job', () => {
       providerOutputUrl: `${BASE_URL}/v1/jobs/a/output`,
     });
     expect(elapsed()).toBe(0);
-    expect(reads).toEqual([]);
+    expect(polledIds).toEqual([]);
     expect(clock.timers).toBe(0);
   });
 
   it('ends the wait after two seconds if the poll hangs or returns the previous state', async () => {
     for (const read of [() => new Promise<Job>(() => {}), running]) {
-      const { clock, reads, scheduler, elapsed, wait } = await notifiedWait(read);
+      const { clock, polledIds, scheduler, elapsed, wait } = await notifiedWait(read);
       await expect(clock.until(wait)).resolves.toMatchObject({ status: 'completed' });
       expect(elapsed()).toBe(2_000);
-      expect(reads.length).toBeGreaterThan(0);
+      expect(polledIds.length).toBeGreaterThan(0);
       expect(scheduler.busy).toBe(false);
       expect(clock.timers).toBe(0);
     }
@@ -72,7 +72,7 @@ describe('a later poll', () => {
     let fullMs = 60_000;
     const reported: object[] = [];
     const jobs = { isWatched: () => true, announce: (job: object) => void reported.push(job) };
-    const started = await notifiedWait(read, { limits: fullFor(() => fullMs), jobs });
+    const started = await notifiedWait(read, { limits: noSlotFor(() => fullMs), jobs });
     await started.clock.until(started.wait);
     fullMs = 0;
     return { ...started, reported };
@@ -82,20 +82,20 @@ describe('a later poll', () => {
   it('repeats until it returns the charge if it fails or the job is still running', async () => {
     for (const miss of [unavailable, running]) {
       let misses = 3;
-      const { clock, reads, reported } = await endByEvent((id) => (misses-- > 0 ? miss(id) : done(id)));
+      const { clock, polledIds, reported } = await endByEvent((id) => (misses-- > 0 ? miss(id) : done(id)));
       await clock.advance(120_000);
-      expect(reads).toHaveLength(4);
+      expect(polledIds).toHaveLength(4);
       await clock.advance(600_000);
-      expect([reads.length, reported, clock.timers]).toEqual([4, [], 0]);
+      expect([polledIds.length, reported, clock.timers]).toEqual([4, [], 0]);
     }
   });
 
   it('stops after failing for five minutes, and the outcome is reported without the charge', async () => {
-    const { clock, reads, reported } = await endByEvent(unavailable);
+    const { clock, polledIds, reported } = await endByEvent(unavailable);
     await clock.advance(300_000);
     expect(reported).toEqual([]);
     await clock.advance(60_000);
-    expect([reads.length, reported, clock.timers]).toEqual([8, [{ id: 'a', status: 'completed' }], 0]);
+    expect([polledIds.length, reported, clock.timers]).toEqual([8, [{ id: 'a', status: 'completed' }], 0]);
   });
 });
 
@@ -113,7 +113,7 @@ describe('a verified webhook whose buffer the server reuses', () => {
     ['a Buffer', (bytes) => Buffer.from(bytes.buffer)],
     ['an ArrayBuffer', (bytes) => bytes.buffer],
   ])('ends the wait only for its own job: %s', async (_, of) => {
-    const { jobWaits, clock, reads } = startProcess(running, FULL);
+    const { jobWaits, clock, polledIds } = startProcess(running, FULL);
     const [own, other] = [jobWaits.waitForJob(running('a')), jobWaits.waitForJob(running('b'), { timeoutMs: 1_000 })];
     const bytes = bytesOf('a');
     const event = await verifiedBytes(of(bytes), clock);
@@ -122,7 +122,7 @@ describe('a verified webhook whose buffer the server reuses', () => {
     await expect(clock.until(own)).resolves.toMatchObject({ id: 'a', status: 'completed' });
     await expect(clock.until(other)).rejects.toThrow(WaitTimeoutError);
     // Only the other wait polled, once.
-    expect(reads).toEqual(['b']);
+    expect(polledIds).toEqual(['b']);
   });
 
   it('ends the wait if its buffer is detached', async () => {
@@ -151,7 +151,7 @@ describe('a wait polls its job instead of trusting', () => {
     await expect(clock.until(wait)).resolves.toMatchObject({ finalTokenCost: 4 });
   });
 
-  it.each<[string, object, Setting]>([
+  it.each<[string, object, ProcessOptions]>([
     ['an event whose file is on another origin', completedEvent('a', 'https://elsewhere.test').data.job, {}],
     ['an event without a link', { id: 'a', status: 'completed' }, {}],
     ['an event with an invalid link', { id: 'a', status: 'completed', providerOutputUrl: 'elsewhere' }, {}],
@@ -166,8 +166,8 @@ describe('a wait polls its job instead of trusting', () => {
     const failed: Job = { ...running('a'), status: 'failed', errorCode: 'generation_rejected' };
     const job = { ...completedEvent('a', BASE_URL).data.job, status: 'failed' };
     const event = { ...completedEvent('a', BASE_URL), type: 'job.failed', data: { job } };
-    const setting = { limits: fullFor(() => 10_000) };
-    const { clock, reads, wait } = await notifiedWait(
+    const setting = { limits: noSlotFor(() => 10_000) };
+    const { clock, polledIds, wait } = await notifiedWait(
       () => failed,
       setting,
       (clock) => verified(event, clock),
@@ -175,7 +175,7 @@ describe('a wait polls its job instead of trusting', () => {
     const error = await clock.until(rejection(wait));
     expect(error).toBeInstanceOf(JobFailedError);
     expect(error).toMatchObject({ code: 'generation_rejected' });
-    expect(reads).toEqual(['a']);
+    expect(polledIds).toEqual(['a']);
   });
 });
 

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { Job } from '../../src/schemas/job.js';
 import { PollScheduler } from '../../src/waiting/scheduler.js';
 import { completedEvent } from '../support/completed-event.js';
-import { BASE_URL, done, readLimits, running, startProcess, verified } from './processes.js';
+import { BASE_URL, done, pollLimits, running, startProcess, verified } from './processes.js';
 import { virtualClock } from './virtual-clock.js';
 
 const perRequest = () => Object.assign(virtualClock(), { perRequest: true });
@@ -11,14 +11,14 @@ const perRequest = () => Object.assign(virtualClock(), { perRequest: true });
 /** Creates a scheduler whose waits can stop without cleanup, like a request that has ended. */
 function onWorkers(clock = perRequest()) {
   const scheduler = new PollScheduler(clock, () => 0.5);
-  const limits = readLimits();
+  const limits = pollLimits();
   const join = (id: string) =>
     scheduler.join(limits, { id, job: running(id), pollIntervalMs: 1_000, wait: { wake() {}, restart() {} } });
   return { clock, scheduler, join };
 }
 
 describe('a wait whose request ended without cleanup', () => {
-  it('is evicted after 100 seconds, when another one starts', async () => {
+  it('is evicted when another wait starts at least 100 seconds later', async () => {
     const { clock, scheduler, join } = onWorkers();
     join('lost');
     await clock.advance(100_000);
@@ -29,12 +29,12 @@ describe('a wait whose request ended without cleanup', () => {
     expect(scheduler.busy).toBe(false);
   });
 
-  it('loses its turn to poll to the next wait on the job after five seconds', async () => {
+  it('leaves its poll to the next wait on the job after five seconds', async () => {
     const { clock, scheduler, join } = onWorkers();
-    const [lost, other] = [join('a'), join('a')];
-    expect([scheduler.next(lost), scheduler.next(other)]).toEqual(['sleep', 'sleep']);
+    const [abandoned, other] = [join('a'), join('a')];
+    expect([scheduler.next(abandoned), scheduler.next(other)]).toEqual(['sleep', 'sleep']);
     await clock.advance(1_000);
-    expect(scheduler.next(lost)).toBe('poll');
+    expect(scheduler.next(abandoned)).toBe('poll');
     expect(scheduler.next(other)).toBe('sleep');
     await clock.advance(4_999);
     expect(scheduler.next(other)).toBe('sleep');
@@ -42,78 +42,73 @@ describe('a wait whose request ended without cleanup', () => {
     expect(scheduler.next(other)).toBe('poll');
     scheduler.pollSucceeded(other, done('a'));
     expect(scheduler.next(other)).toMatchObject({ isPolled: true, job: { status: 'completed' } });
-    expect(scheduler.next(lost)).toMatchObject({ isPolled: true, job: { status: 'completed' } });
+    expect(scheduler.next(abandoned)).toMatchObject({ isPolled: true, job: { status: 'completed' } });
   });
 });
 
 describe('on Workers', () => {
-  it('a late response leaves the turn to poll with the wait that has claimed it', async () => {
+  it("a late response doesn't end the poll of the wait that took over", async () => {
     const clock = perRequest();
     const slow = (id: string) =>
       new Promise<Job>((resolve) => {
-        const job = reads.length > 2 ? done(id) : running(id);
+        const job = polledIds.length > 2 ? done(id) : running(id);
         clock.after(8_000, () => resolve(job));
       });
-    const { jobWaits, at, reads } = startProcess(slow, {}, clock);
+    const { jobWaits, pollTimes, polledIds } = startProcess(slow, {}, clock);
     const options = { pollIntervalMs: 500 };
     const waits = [jobWaits.waitForJob(running('a'), options), jobWaits.waitForJob(running('a'), options)];
     await clock.advance(10_250);
-    // The second wait claimed the turn after 5 s, for 5 s. The first one's response arrived at 8.5 s.
-    expect(at).toEqual([500, 5_500]);
+    // The second wait took over after 5 s. The first one's response arrived at 8.5 s.
+    expect(pollTimes).toEqual([500, 5_500]);
     await clock.until(Promise.all(waits));
   });
 
   it('waits check every 250 ms, poll when their job is due, and set no other timer', async () => {
     const clock = perRequest();
-    const startMs = clock.now();
-    const at: number[] = [];
-    const read = (id: string): Job => {
-      at.push(clock.now() - startMs);
-      return at.length < 3 ? running(id) : done(id);
-    };
-    const { jobWaits } = startProcess(read, {}, clock);
+    const poll = (id: string): Job => (pollTimes.length < 3 ? running(id) : done(id));
+    const { jobWaits, pollTimes } = startProcess(poll, {}, clock);
     const wait = jobWaits.waitForJob(running('a'), { pollIntervalMs: 1_100, timeoutMs: false });
     await clock.advance(0);
     expect(clock.timers).toBe(1);
     await expect(clock.until(wait)).resolves.toMatchObject({ status: 'completed' });
-    expect(at).toEqual([1_250, 2_500, 3_750]);
+    expect(pollTimes).toEqual([1_250, 2_500, 3_750]);
     expect(clock.timers).toBe(0);
   });
 
   it("waits on one job share each other's polls", async () => {
     const clock = perRequest();
-    const { jobWaits, reads } = startProcess(done, {}, clock);
+    const { jobWaits, polledIds } = startProcess(done, {}, clock);
     const waits = [1, 2, 3].map(() => jobWaits.waitForJob(running('a'), { pollIntervalMs: 1_000 }));
     await expect(clock.until(Promise.all(waits))).resolves.toHaveLength(3);
-    expect(reads).toEqual(['a']);
+    expect(polledIds).toEqual(['a']);
   });
 
-  it('a wait learns of the end at its own next check, never from another request', async () => {
+  it('a wait ends at its next check, never from within another request', async () => {
     const clock = perRequest();
     const startMs = clock.now();
-    const { jobWaits, reads } = startProcess(done, {}, clock);
-    const ends: number[] = [];
+    const { jobWaits, polledIds } = startProcess(done, {}, clock);
+    const endTimes: number[] = [];
     const wait = async () => {
       await jobWaits.waitForJob(running('a'), { pollIntervalMs: 1_000 });
-      ends.push(clock.now() - startMs);
+      endTimes.push(clock.now() - startMs);
     };
     const first = wait();
     await clock.advance(100);
     await clock.until(Promise.all([first, wait()]));
-    expect(ends).toEqual([1_000, 1_100]);
-    expect(reads).toEqual(['a']);
+    expect(endTimes).toEqual([1_000, 1_100]);
+    expect(polledIds).toEqual(['a']);
   });
 
   it('polls stay within their share of the rate limit', async () => {
     const clock = perRequest();
-    const { jobWaits, reads } = startProcess(running, {}, clock);
+    const { jobWaits, polledIds } = startProcess(running, {}, clock);
     const end = new AbortController();
     const waits = Array.from({ length: 60 }, (_, at) => jobWaits.waitForJob(`job_${at}`, { signal: end.signal }));
     for (const wait of waits) wait.catch(() => {});
     await clock.advance(0);
-    expect(reads).toHaveLength(8);
+    expect(polledIds).toHaveLength(8);
     await clock.advance(10_000);
-    expect(reads.length).toBeLessThanOrEqual(8 + 18);
+    expect(polledIds.length).toBeLessThanOrEqual(8 + 18);
     end.abort();
     await Promise.allSettled(waits);
     expect(clock.timers).toBe(0);
