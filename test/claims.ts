@@ -136,7 +136,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     [
       'Clients of one account count together, whatever their `limits` are',
       'test/limits/counting-service.test.ts',
-      'count in one state, and each waits until the count allows its own limit',
+      'share one count, and each waits until the count is below its own limit',
     ],
     [
       'twice as many with each round that the service accepts',
@@ -146,7 +146,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     [
       'whether the service counts fixed or sliding windows',
       'test/limits/in-memory.test.ts',
-      'is never exceeded in any window, fixed or sliding, whatever the network delay',
+      'is never exceeded in any fixed or sliding window, with any network delay',
     ],
     ['doubles from half a second to eight, with jitter', 'test/rules/tables.test.ts', 'after %i failures is %i ms'],
   ],
@@ -225,12 +225,12 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     [
       'Processes that wait take turns, so none is left',
       'test/limits/shared-limits.test.ts',
-      'serve every process, whether it has few calls or many',
+      'serve every process, whether it has two calls or forty',
     ],
     [
       'A slot costs at most two round trips',
       'test/limits/shared-limits.test.ts',
-      'cost a process with consecutive creates at most two requests per slot',
+      "need at most two requests for each of a process's consecutive creates",
     ],
     [
       'A process whose calls wait queries Redis at most twice a second',

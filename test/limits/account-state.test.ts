@@ -10,14 +10,14 @@ import { virtualClock } from '../waiting/virtual-clock.js';
 const REGISTRY = Symbol.for('gen-client.accounts');
 const registry = () =>
   Reflect.get(globalThis, REGISTRY) as { accounts: Map<string, unknown>; evicted: Map<string, WeakRef<object>> };
-const openMany = (host: string) => {
+const openAccountsAt = (host: string) => {
   for (let tenant = 0; tenant < 1_600; tenant++) accountFor(`https://${host}.example`, `key-${tenant}`);
 };
 
 const warn = () => {};
 
-/** Opens accounts and a store on a manual clock. */
-function openAccounts() {
+/** Opens an account and a store on a manual clock. The store records its groups. */
+function openAccount() {
   const clock = virtualClock();
   const memory = memoryStoreOn(clock);
   const groups = new Set<string>();
@@ -28,12 +28,11 @@ function openAccounts() {
       return memory.write(group, ...rest);
     },
   });
-  const accountIn = () => accountFor('https://stored.example', 'key', { clock });
-  return { clock, store, groups, accountIn };
+  return { clock, store, groups, account: accountFor('https://stored.example', 'key', { clock }) };
 }
 
 describe('an account', () => {
-  it('is the same for all clients with one base URL and key, and different for others', () => {
+  it('is the same for all clients with the same base URL and key, and different for others', () => {
     const account = accountFor('https://a.example', 'key-1');
     expect(accountFor('https://a.example', 'key-1')).toBe(account);
     expect(accountFor('https://a.example', 'key-2')).not.toBe(account);
@@ -50,7 +49,7 @@ describe('an account', () => {
     expect(copy.accountFor('https://copy.example', 'key')).toBe(account);
   });
 
-  it('creates each shared object once, even under names of Object.prototype', () => {
+  it('creates each shared object once, even with a name of Object.prototype', () => {
     const account = accountFor('https://shared.example', 'key');
     for (const name of ['watcher', 'constructor', '__proto__', 'toString']) {
       const create = vi.fn(() => ({ name }));
@@ -68,10 +67,10 @@ describe('an account', () => {
     expect(text).not.toContain('very-secret');
   });
 
-  it('is evicted if it is idle and not among the 500 most recently used, at every thousandth', () => {
+  it('is evicted if it is idle and not among the 500 most recently used, once 1,000 accounts exist', () => {
     // Other tests' accounts may still be in use.
     registry().accounts.clear();
-    openMany('before');
+    openAccountsAt('before');
     const frequent = accountFor('https://often.example', 'key');
     const sizes = new Set<number>();
     for (let tenant = 0; tenant < 2_100; tenant++) {
@@ -92,7 +91,7 @@ describe('an account', () => {
     const first = open();
     await first.jobs.get('job_1');
     await vi.advanceTimersByTimeAsync(120_000);
-    openMany('others');
+    openAccountsAt('others');
     const second = open();
     await second.jobs.get('job_1');
     const creates = Array.from({ length: DOCUMENTED_LIMITS['videos.create'].limit }, () =>
@@ -103,25 +102,23 @@ describe('an account', () => {
     vi.useRealTimers();
   });
 
-  it('is evicted once no client uses it', () => {
-    openMany('known');
-    const known = registry().evicted.size;
-    const Collected = class {
+  it('is removed after its eviction once no client references it', () => {
+    openAccountsAt('referenced');
+    const { size } = registry().evicted;
+    const CollectedRef = class {
       deref() {}
     };
-    vi.stubGlobal('WeakRef', Collected);
-    openMany('collected');
+    vi.stubGlobal('WeakRef', CollectedRef);
+    openAccountsAt('collected');
     vi.unstubAllGlobals();
-    expect(registry().evicted.size).toBeLessThanOrEqual(known + 500);
+    expect(registry().evicted.size).toBeLessThanOrEqual(size + 500);
   });
 
-  it("has one stable name in a store, which doesn't reveal the key", () => {
-    const ofKey = '6af97bc0c42fc6eedbd66a6fa12baf5f';
-    const ofName = 'cd8460ab319d6ea63bf6979a586c99f9';
-    expect(accountFor('https://named.example', 'sk-key').id).toBe(ofKey);
-    const named = ['sk-1', 'sk-2'].map((key) => accountFor('https://named.example', key, { name: 'main' }));
-    expect(named.map(({ id }) => id)).toEqual([ofName, ofName]);
-    expect(named[0]).toBe(named[1]);
+  it("has a stable ID that doesn't reveal its key", () => {
+    expect(accountFor('https://named.example', 'sk-key').id).toBe('6af97bc0c42fc6eedbd66a6fa12baf5f');
+    const [first, second] = ['sk-1', 'sk-2'].map((key) => accountFor('https://named.example', key, { name: 'main' }));
+    expect(first?.id).toBe('cd8460ab319d6ea63bf6979a586c99f9');
+    expect(first).toBe(second);
   });
 
   it('has the same rate limits for all clients with the same settings', () => {
@@ -142,9 +139,8 @@ describe('an account', () => {
     expect(other.snapshot()['videos.create']).toMatchObject({ free: DOCUMENTED_LIMITS['videos.create'].limit - 1 });
   });
 
-  it('has one queue for all clients in a process that share limits over the same store', async () => {
-    const { accountIn, store, clock } = openAccounts();
-    const account = accountIn();
+  it('has one queue for all clients of a process with the same limits and store', async () => {
+    const { account, store, clock } = openAccount();
     const limits = { 'videos.create': { limit: 1, windowMs: 60_000 } };
     const [one, other] = [account.limitsFor({ store, limits }), account.limitsFor({ store, limits: { ...limits } })];
     const slot = await clock.until(one.acquire('videos.create', { warn }));
@@ -155,15 +151,13 @@ describe('an account', () => {
     (await clock.until(waiting))();
   });
 
-  it('shares only its own limits with other processes', async () => {
-    const { accountIn, store, clock, groups } = openAccounts();
-    const account = accountIn();
-    const id = account.id;
+  it('shares only its rate limits with other processes', async () => {
+    const { account, store, clock, groups } = openAccount();
     const limits = account.limitsFor({ store });
     (await clock.until(limits.acquire('videos.create', { warn })))();
     account.learned.prices.learn('a', 5);
     account.learned.durations.learn('b', 1_000);
     await clock.advance(5_000);
-    expect([...groups].sort()).toEqual([`${id}/limits/videos.create`]);
+    expect([...groups].sort()).toEqual([`${account.id}/limits/videos.create`]);
   });
 });

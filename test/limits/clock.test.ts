@@ -69,12 +69,12 @@ describe('a steady clock', () => {
   });
 });
 
-it("sleep rejects immediately with an abort's reason and leaves no timer", async () => {
-  const wall = virtualClock();
+it("sleep rejects immediately with an abort's reason, and leaves no timer", async () => {
+  const clock = virtualClock();
   const abort = new AbortController();
-  const slept = sleep(wall, 1000, abort.signal);
+  const sleeping = sleep(clock, 1000, abort.signal);
   abort.abort('enough');
-  await expect(slept).rejects.toBe('enough');
-  expect(wall.timers).toBe(0);
-  await expect(sleep(wall, 1000, abort.signal)).rejects.toBe('enough');
+  await expect(sleeping).rejects.toBe('enough');
+  expect(clock.timers).toBe(0);
+  await expect(sleep(clock, 1000, abort.signal)).rejects.toBe('enough');
 });

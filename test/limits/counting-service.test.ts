@@ -1,6 +1,6 @@
 // Clients of a service that counts the creates of the last window, on a manual clock.
 import { describe, expect, it } from 'vitest';
-import type { ClientOptions, Limits } from '../../src/index.js';
+import type { ClientOptions } from '../../src/index.js';
 import { created, freshKey, json, stubbed } from '../transport/support.js';
 import { virtualClock } from '../waiting/virtual-clock.js';
 
@@ -36,7 +36,6 @@ function countingService({ limit, windowMs, countsAfterMs = () => 5, retryAfter 
 }
 
 const PROMPT = { prompt: 'a fox at dawn' };
-const twenty = (windowMs: number): Limits => ({ 'videos.create': { limit: 20, windowMs } });
 
 describe('an attempt without a response', () => {
   it.each(['aborted', 'timed out'])("retains its slot until it leaves the service's window: %s", async (how) => {
@@ -48,14 +47,15 @@ describe('an attempt without a response', () => {
     });
     const abort = new AbortController();
     const options = how === 'aborted' ? {} : { timeoutMs: 50 };
-    const impatient = client({ limits: twenty(2_000), maxRetries: 0, ...options });
+    const limits = { 'videos.create': { limit: 20, windowMs: 2_000 } };
+    const hasty = client({ limits, maxRetries: 0, ...options });
     clock.after(50, () => how === 'aborted' && abort.abort());
-    const create = () => impatient.videos.create(PROMPT, { signal: abort.signal }).catch(() => {});
+    const create = () => hasty.videos.create(PROMPT, { signal: abort.signal }).catch(() => {});
     await clock.until(Promise.all(Array.from({ length: 20 }, create)));
     await clock.advance(500);
     expect(accepted).toHaveLength(20);
     countsAfterMs = 5;
-    const patient = impatient.withOptions({ timeoutMs: 60_000 });
+    const patient = hasty.withOptions({ timeoutMs: 60_000 });
     await clock.until(Promise.all(Array.from({ length: 20 }, () => patient.videos.create(PROMPT))));
     expect(accepted).toHaveLength(40);
     expect(rejected).toEqual([]);
@@ -65,25 +65,25 @@ describe('an attempt without a response', () => {
 });
 
 describe('clients of one account with different limits', () => {
-  it('count in one state, and each waits until the count allows its own limit', async () => {
+  it('share one count, and each waits until the count is below its own limit', async () => {
     const { clock, client, accepted, rejected } = countingService({ limit: 20, windowMs: 60_000 });
     const one = client();
-    const careful = one.withOptions({ limits: { 'videos.create': { limit: 15, windowMs: 60_000 } } });
+    const stricter = one.withOptions({ limits: { 'videos.create': { limit: 15, windowMs: 60_000 } } });
     const first = Array.from({ length: 12 }, () => one.videos.create(PROMPT));
-    const second = Array.from({ length: 15 }, () => careful.videos.create(PROMPT));
+    const second = Array.from({ length: 15 }, () => stricter.videos.create(PROMPT));
     await clock.advance(1_000);
     expect(accepted).toHaveLength(15);
     expect(one.limits()['videos.create']).toMatchObject({ limit: 20, free: 5, queued: 0 });
-    expect(careful.limits()['videos.create']).toMatchObject({ limit: 15, free: 0, queued: 12 });
+    expect(stricter.limits()['videos.create']).toMatchObject({ limit: 15, free: 0, queued: 12 });
     await clock.until(Promise.all([...first, ...second]));
     expect(rejected).toEqual([]);
   });
 
   it.each([
-    ['without a number', { limit: Number.POSITIVE_INFINITY }],
+    ['without a limit', { limit: Number.POSITIVE_INFINITY }],
     ['with a shorter window', { limit: 20, windowMs: 1_000 }],
     ['with a longer window', { limit: 20, windowMs: 90_000 }],
-  ])('count the calls of one %s', async (_, rate) => {
+  ])('count the calls of a client %s', async (_, rate) => {
     const { clock, client, accepted, rejected } = countingService({ limit: 20, windowMs: 60_000 });
     const one = client();
     const other = one.withOptions({ limits: { 'videos.create': rate } });
@@ -100,8 +100,8 @@ describe('clients of one account with different limits', () => {
   });
 });
 
-describe('an undocumented limit', () => {
-  it.each([undefined, '1', '2'])('starts slowly after a 429 (Retry-After: %s)', async (retryAfter) => {
+describe('a limit without a documented number', () => {
+  it.each([undefined, '1', '2'])('restarts slowly after a 429 (Retry-After: %s)', async (retryAfter) => {
     const { clock, client, accepted, rejected } = countingService({ limit: 20, windowMs: 2_000, retryAfter });
     const one = client();
     const all = Array.from({ length: 100 }, () => one.images.create(PROMPT));
@@ -111,7 +111,7 @@ describe('an undocumented limit', () => {
     const afterBurst = rejected.filter((atMs) => atMs > firstMs);
     expect(rejected.length - afterBurst.length).toBe(80);
     expect(afterBurst.length).toBeLessThanOrEqual(60);
-    // The rest needs at least four more windows.
+    // The other 80 calls need at least four more windows.
     expect(Math.max(...accepted) - Math.min(...accepted)).toBeLessThan(30_000);
   });
 });

@@ -1,4 +1,4 @@
-// Runs and queued calls that wait outside any process.
+// Runs that wait for a rate limit outside any process.
 import { describe, expect, it } from 'vitest';
 import { maxPerWindow } from '../support/max-per-window.js';
 import { world } from './world.js';
@@ -6,13 +6,13 @@ import { world } from './world.js';
 describe('detached runs', () => {
   it.each([
     [1, 8],
-    // Both processes write concurrently, and a lost compare-and-swap shifts some positions.
+    // The processes write concurrently, and each lost swap changes some positions.
     [2, 50],
-  ])('wake once each, in order, with 300 queued over %i processes', async (processes, maxShift) => {
+  ])('each wake once, in order, if %i processes queue 300 of them', async (processes, maxShift) => {
     const { clock, process, pauseMs } = world({ limit: 20, windowMs: 6_000 }, { delayMs: 4 });
     const workers = Array.from({ length: processes }, () => process());
     const sent: number[] = [];
-    const at: number[] = [];
+    const sentAt: number[] = [];
     let requests = 0;
     const call = async (number: number) => {
       for (;;) {
@@ -20,7 +20,7 @@ describe('detached runs', () => {
         const slot = await workers[number % processes]?.tryAcquire(`run-${String(number).padStart(3, '0')}`);
         if (typeof slot === 'function') {
           sent.push(number);
-          at.push(clock.now());
+          sentAt.push(clock.now());
           await pauseMs(50);
           return slot('accepted');
         }
@@ -35,8 +35,8 @@ describe('detached runs', () => {
     }
     await clock.until(Promise.all(all));
     expect(sent).toHaveLength(300);
-    expect(maxPerWindow(at, 6_000)).toBeLessThanOrEqual(20);
-    // 280 calls wait once and so request a slot twice.
+    expect(maxPerWindow(sentAt, 6_000)).toBeLessThanOrEqual(20);
+    // 280 runs wait once, so they request a slot twice.
     expect(requests).toBeLessThanOrEqual(300 + 280 + 10);
     const shifts = sent.map((number, position) => Math.abs(position - number));
     expect(Math.max(...shifts)).toBeLessThanOrEqual(maxShift);

@@ -1,4 +1,4 @@
-// A single process's rate limits: waits, order, and cleanup.
+// The rate limits of a single process.
 import { getEventListeners } from 'node:events';
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
@@ -12,7 +12,7 @@ interface Run {
   readonly calls: number;
   readonly limit: number;
   readonly windowMs: number;
-  readonly delay: () => { readonly thereMs: number; readonly backMs: number };
+  readonly delay: () => { readonly requestMs: number; readonly responseMs: number };
   readonly gapMs?: () => number;
 }
 
@@ -23,10 +23,10 @@ async function campaign({ calls, limit, windowMs, delay, gapMs = () => 0 }: Run)
   const pause = (ms: number) => new Promise<void>((resolve) => void clock.after(ms, resolve));
   const call = async () => {
     const release = await acquire();
-    const { thereMs, backMs } = delay();
-    await pause(thereMs);
+    const { requestMs, responseMs } = delay();
+    await pause(requestMs);
     counted.push(clock.now());
-    await pause(backMs);
+    await pause(responseMs);
     release();
   };
   const all: Promise<void>[] = [];
@@ -39,16 +39,16 @@ async function campaign({ calls, limit, windowMs, delay, gapMs = () => 0 }: Run)
   return { counted, timers: clock.timers };
 }
 
-describe('a limit against a server that counts requests', () => {
-  it('is never exceeded in any window, fixed or sliding, whatever the network delay', async () => {
+describe('a limit of a server that counts requests on arrival', () => {
+  it('is never exceeded in any fixed or sliding window, with any network delay', async () => {
     const property = fc.asyncProperty(
       fc.integer({ min: 1, max: 25 }),
       fc.integer({ min: 50, max: 60_000 }),
       fc.integer({ min: 0, max: 90_000 }),
       fc.integer(),
-      async (limit, windowMs, slowestMs, seed) => {
+      async (limit, windowMs, maxMs, seed) => {
         const random = seeded(seed);
-        const delay = () => ({ thereMs: random() ** 3 * slowestMs, backMs: random() ** 3 * slowestMs });
+        const delay = () => ({ requestMs: random() ** 3 * maxMs, responseMs: random() ** 3 * maxMs });
         const gapMs = () => (random() < 0.3 ? random() * windowMs : 0);
         const { counted, timers } = await campaign({ calls: 80, limit, windowMs, delay, gapMs });
         expect(counted).toHaveLength(80);
@@ -59,9 +59,9 @@ describe('a limit against a server that counts requests', () => {
     await fc.assert(property, { numRuns: 20 });
   });
 
-  it('allows 200 creates at 95 % of the allowed rate or more, with one-second responses', async () => {
+  it('is used to at least 95 % by 200 creates with one-second responses', async () => {
     const random = seeded(1);
-    const delay = () => ({ thereMs: 50 + random() * 100, backMs: 500 + random() * 500 });
+    const delay = () => ({ requestMs: 50 + random() * 100, responseMs: 500 + random() * 500 });
     const { counted } = await campaign({ calls: 200, limit: 20, windowMs: 60_000, delay });
     const tookMs = Math.max(...counted) - Math.min(...counted);
     // 200 calls fill ten windows. The last starts nine windows after the first.
@@ -72,10 +72,9 @@ describe('a limit against a server that counts requests', () => {
 
 const setup = (limit = 2, perRequest = false) => inMemory({ limit, windowMs: 1000 }, perRequest);
 
-/** On Workers, promises end with their request, so calls can't wait for each other's. */
 describe.each([
   ['a full limit', false],
-  ['a full limit whose calls wait separately', true],
+  ['a full limit on Workers, where calls wait separately', true],
 ])('%s', (_, perRequest) => {
   it('serves calls in order of arrival', async () => {
     const { clock, acquire } = setup(1, perRequest);
@@ -89,7 +88,7 @@ describe.each([
     expect(order).toEqual(Array.from({ length: 50 }, (_, at) => at));
   });
 
-  it('frees a slot one window after the response, not after the request', async () => {
+  it('releases a slot one window after the response, not after the request', async () => {
     const { clock, acquire } = setup(1, perRequest);
     const release = await acquire();
     const onGranted = vi.fn();
@@ -107,10 +106,10 @@ describe.each([
     const release = await acquire();
     const second = acquire();
     await settle();
-    const before = clock.now();
+    const startMs = clock.now();
     release('unused');
     (await clock.until(second))();
-    expect(clock.now() - before).toBeLessThan(1000);
+    expect(clock.now() - startMs).toBeLessThan(1000);
     expect(limits.snapshot()[LIMIT_NAME]).toMatchObject({ free: 0, queued: 0 });
   });
 
@@ -147,7 +146,7 @@ describe.each([
     expect(waits).toHaveLength(2);
   });
 
-  it("reports the next free slot to a call that doesn't queue, and never lets it overtake others", async () => {
+  it("returns the wait for a slot to a call that doesn't queue, and never lets it overtake others", async () => {
     const { clock, acquire, tryAcquire } = setup(1, perRequest);
     (await acquire())();
     expect(await tryAcquire()).toBeCloseTo(1001.5);
@@ -174,7 +173,7 @@ describe.each([
     expect(snapshot()).toMatchObject({ pausedMs: 0 });
   });
 
-  it('treats a double release as one', async () => {
+  it('releases a slot once if its call releases it twice', async () => {
     const { clock, acquire, limits } = setup(2, perRequest);
     const release = await acquire();
     release();
@@ -187,7 +186,7 @@ describe.each([
     expect(limits.snapshot()[LIMIT_NAME]).toMatchObject({ free: 2 });
   });
 
-  it('continues if the wall clock moves by an hour in either direction', async () => {
+  it('serves calls on time if the wall clock moves by an hour in either direction', async () => {
     for (const step of [-3_600_000, 3_600_000]) {
       const { clock, acquire, limits } = setup(1, perRequest);
       (await acquire())();
@@ -206,15 +205,15 @@ it('fills and empties a queue of 20,000 calls without scanning it', async () => 
   const release = await acquire();
   const timed = async (calls: number) => {
     const aborts = Array.from({ length: calls }, () => new AbortController());
-    const started = performance.now();
+    const startMs = performance.now();
     const all = aborts.map(({ signal }) => acquire(signal, () => {}).catch(() => {}));
     for (const abort of aborts) abort.abort();
     await Promise.all(all);
-    return performance.now() - started;
+    return performance.now() - startMs;
   };
-  const few = Math.max(await timed(1_000), await timed(1_000), await timed(1_000));
-  // Linear time takes about 20 times as long for 20 times the calls. A scan per call would take 400 times.
-  expect((await timed(20_000)) / few).toBeLessThan(150);
+  const baselineMs = Math.max(await timed(1_000), await timed(1_000), await timed(1_000));
+  // In linear time, 20 times the calls take 20 times as long. A scan for each call would take 400 times as long.
+  expect((await timed(20_000)) / baselineMs).toBeLessThan(150);
   release();
   await settle();
   expect(limits.snapshot()[LIMIT_NAME]).toMatchObject({ queued: 0 });
@@ -222,7 +221,7 @@ it('fills and empties a queue of 20,000 calls without scanning it', async () => 
 });
 
 describe('a paused limit', () => {
-  it('allows no call until the pause has ended, plus at most 10 %', async () => {
+  it('allows no call until the pause has ended, and all calls after at most 10 % more', async () => {
     const { clock, acquire, limits } = inMemory();
     limits.pause(LIMIT_NAME, 5000);
     const onGranted = vi.fn();
@@ -233,7 +232,7 @@ describe('a paused limit', () => {
     expect(onGranted).toHaveBeenCalledTimes(3);
   });
 
-  it("isn't shortened by a shorter pause, and ignores an invalid one", () => {
+  it('ignores a shorter pause and an invalid duration', () => {
     const { limits } = inMemory();
     limits.pause(LIMIT_NAME, 60_000);
     for (const ms of [10, 0, -5, Number.NaN, Number.POSITIVE_INFINITY]) limits.pause(LIMIT_NAME, ms);
@@ -241,11 +240,11 @@ describe('a paused limit', () => {
   });
 });
 
-describe('an unknown limit', () => {
+describe('a limit without a number', () => {
   const unlimited = (perRequest: boolean) => inMemory({ limit: Number.POSITIVE_INFINITY, windowMs: 0 }, perRequest);
 
   it.each([false, true])(
-    'allows all calls until a pause, then 1, 2, 4, … as the service accepts each round (%s)',
+    'allows all calls until a pause, then 1, 2, 4, … as the service accepts each round (on Workers: %s)',
     async (perRequest) => {
       const { clock, acquire, limits } = unlimited(perRequest);
       const before = await Promise.all(Array.from({ length: 100 }, () => acquire()));
@@ -254,24 +253,24 @@ describe('an unknown limit', () => {
       });
       before.pop()?.('unused');
       limits.pause(LIMIT_NAME, 1_000);
-      const admitted: Release[] = [];
-      for (let call = 0; call < 40; call++) void acquire().then((release) => void admitted.push(release));
+      const slots: Release[] = [];
+      for (let call = 0; call < 40; call++) void acquire().then((release) => void slots.push(release));
       await clock.advance(1_000);
-      expect(admitted).toHaveLength(0);
+      expect(slots).toHaveLength(0);
       await clock.advance(500);
-      expect(admitted).toHaveLength(1);
-      // Calls from before the pause don't count for the rounds after it.
+      expect(slots).toHaveLength(1);
+      // Calls from before the pause don't count in a round.
       for (const release of before) release('accepted');
       await clock.advance(5_000);
-      expect(admitted).toHaveLength(1);
-      // Neither do failures: another call replaces them.
-      admitted.pop()?.('counted');
+      expect(slots).toHaveLength(1);
+      // Failures don't count either: another call replaces them.
+      slots.pop()?.('counted');
       await clock.advance(1_000);
-      expect(admitted).toHaveLength(1);
+      expect(slots).toHaveLength(1);
       const rounds: number[] = [];
       for (let round = 0; round < 6; round++) {
-        rounds.push(admitted.length);
-        for (const release of admitted.splice(0)) release('accepted');
+        rounds.push(slots.length);
+        for (const release of slots.splice(0)) release('accepted');
         await clock.advance(1_000);
       }
       expect(rounds).toEqual([1, 2, 4, 8, 16, 8]);
@@ -280,24 +279,24 @@ describe('an unknown limit', () => {
     },
   );
 
-  it('starts slowly again after another 429', async () => {
+  it('starts with rounds of one again after another pause', async () => {
     const { clock, acquire, limits } = unlimited(false);
     limits.pause(LIMIT_NAME, 1_000);
-    const admitted: Release[] = [];
-    for (let call = 0; call < 20; call++) void acquire().then((release) => void admitted.push(release));
+    const slots: Release[] = [];
+    for (let call = 0; call < 20; call++) void acquire().then((release) => void slots.push(release));
     await clock.advance(1_500);
     for (let round = 0; round < 2; round++) {
-      for (const release of admitted.splice(0)) release('accepted');
+      for (const release of slots.splice(0)) release('accepted');
       await clock.advance(10);
     }
-    expect(admitted).toHaveLength(4);
+    expect(slots).toHaveLength(4);
     limits.pause(LIMIT_NAME, 1_000);
-    for (const release of admitted.splice(0)) release('unused');
+    for (const release of slots.splice(0)) release('unused');
     await clock.advance(1_500);
-    expect(admitted).toHaveLength(1);
+    expect(slots).toHaveLength(1);
   });
 
-  it('allows all calls again once a round of 512 was accepted', async () => {
+  it('allows all calls again once the service has accepted a round of 512', async () => {
     const { clock, acquire, limits } = unlimited(false);
     limits.pause(LIMIT_NAME, 1_000);
     await clock.advance(1_500);
@@ -307,7 +306,7 @@ describe('an unknown limit', () => {
 });
 
 describe('clients with different limits', () => {
-  it('wake each other when one releases an unused slot', async () => {
+  it("serve each other's waiting calls when one of them releases an unused slot", async () => {
     const { clock, open } = inMemory();
     const [one, other] = [open({ limit: 1, windowMs: 1_000 }), open({ limit: 2, windowMs: 1_000 })];
     const slots = [await one.acquire(), await other.acquire()];
@@ -360,7 +359,7 @@ describe('a run that waits outside the process', () => {
     expect(onGranted).toHaveBeenCalledOnce();
   });
 
-  it('precedes queued calls if it is urgent, in order among the urgent ones', async () => {
+  it('precedes queued calls if it is urgent, in the order of the urgent runs', async () => {
     const { clock, acquire, tryAcquire } = inMemory({ limit: 2, windowMs: 60_000 });
     for (let call = 0; call < 2; call++) (await acquire())();
     for (const run of ['a', 'b', 'c', 'd']) await tryAcquire(run);

@@ -1,4 +1,4 @@
-// An account's rate limits over a store that counts its requests, on a manual clock.
+// Rate limits that processes share through a store, on a manual clock.
 import { describe, expect, it, vi } from 'vitest';
 import type { Rate } from '../../src/rules/limits.js';
 import type { Release } from '../../src/store/rate-limit.js';
@@ -24,7 +24,7 @@ async function campaign({ processes, calls, limit, responseMs, delayMs = 2, gapM
   const all = Array.from({ length: processes }, () => process());
   const counted: number[] = [];
   const startMs = clock.now();
-  const done: Promise<void>[] = [];
+  const sent: Promise<void>[] = [];
   for (let call = 0; call < calls; call++) {
     const work = async () => {
       const release = await all[call % processes]?.acquire();
@@ -34,14 +34,14 @@ async function campaign({ processes, calls, limit, responseMs, delayMs = 2, gapM
       await pauseMs(responseMs - outboundMs);
       release?.();
     };
-    done.push(work());
+    sent.push(work());
     await clock.advance(gapMs);
   }
-  await clock.until(Promise.all(done));
+  await clock.until(Promise.all(sent));
   return { counted, tookMs: Math.max(...counted) - startMs, requestCount: requestCount() };
 }
 
-describe('limits over a store', () => {
+describe('shared limits', () => {
   it.each([
     [1, 0.95],
     [8, 0.95],
@@ -57,9 +57,9 @@ describe('limits over a store', () => {
   });
 
   it.each([
-    ['late, but within its timeout', 8, 950],
-    ['too late, so that the process counts locally', 1, 20_000],
-    ['sometimes too late, so that the process sometimes counts locally', 1, 2_200],
+    ['slowly, but within its timeout', 8, 950],
+    ['after its timeout, so that the process counts locally', 1, 20_000],
+    ['sometimes after its timeout, so that the process sometimes counts locally', 1, 2_200],
   ])('are enforced if the store responds %s', async (_, processes, delayMs) => {
     const calls = 70;
     const { counted } = await campaign({ processes, calls, limit: MINUTE, responseMs: 800, delayMs });
@@ -85,7 +85,7 @@ describe('limits over a store', () => {
     },
   );
 
-  it('serve every process, whether it has few calls or many', async () => {
+  it('serve every process, whether it has two calls or forty', async () => {
     const { clock, process, pauseMs } = world({ limit: 10, windowMs: 2_000 });
     const served = new Map<number, number>();
     const counted: number[] = [];
@@ -109,14 +109,14 @@ describe('limits over a store', () => {
     expect(Math.min(...served.values())).toBeGreaterThan(20);
   });
 
-  it('cost a process with consecutive creates at most two requests per slot', async () => {
+  it("need at most two requests for each of a process's consecutive creates", async () => {
     const { clock, process, requestCount } = world();
     const one = process();
     for (let call = 0; call < 20; call++) (await clock.until(one.acquire()))();
     expect(requestCount()).toBeLessThanOrEqual(2 * 20);
   });
 
-  it('need one request for concurrent calls', async () => {
+  it('need one read and one write for concurrent calls', async () => {
     const { clock, process, requestCount } = world();
     const one = process();
     await clock.until(Promise.all([one.acquire(), one.acquire(), one.tryAcquire(), one.tryAcquire('run')]));
@@ -140,24 +140,24 @@ describe('limits over a store', () => {
     await Promise.all(calls);
   });
 
-  it('free a slot one window after the response, even if it arrived during a store read', async () => {
+  it('release a slot one window after its response, even if the response arrived during a read', async () => {
     const { clock, process } = world({ limit: 1, windowMs: 10_000 });
     const faults: Faults = {};
     const [one, other] = [process({ faults }), process()];
     const release = await clock.until(one.acquire());
-    faults.response = () => new Promise<void>((resolve) => void clock.after(1_500, resolve));
-    const rejected = one.tryAcquire();
+    faults.afterRead = () => new Promise<void>((resolve) => void clock.after(1_500, resolve));
+    const attempt = one.tryAcquire();
     await clock.advance(1_400);
     release();
     const respondedMs = clock.now();
-    expect(await clock.until(rejected)).toBeGreaterThan(0);
-    delete faults.response;
+    expect(await clock.until(attempt)).toBeGreaterThan(0);
+    delete faults.afterRead;
     (await clock.until(other.acquire()))();
     expect(clock.now() - respondedMs).toBeGreaterThan(10_000);
     expect(clock.now() - respondedMs).toBeLessThan(12_000);
   });
 
-  it('stop every process for the length of a pause, including one that starts later', async () => {
+  it('pause every process, including a process that starts during the pause', async () => {
     const { clock, process } = world();
     const one = process();
     const release = await clock.until(one.acquire());
@@ -173,34 +173,34 @@ describe('limits over a store', () => {
     expect(onGranted).toHaveBeenCalledOnce();
   });
 
-  it('without a number allow 1, 2, 4, … calls in total after a pause, as the service accepts each round', async () => {
+  it('without a number allow rounds of 1, 2, 4, … calls in all processes together after a pause', async () => {
     const { clock, process } = world({ limit: Number.POSITIVE_INFINITY, windowMs: 0 });
     const all = [process(), process(), process()];
     for (const one of all) (await clock.until(one.acquire()))('accepted');
     all[0]?.limits.pause(LIMIT_NAME, 10_000);
     await clock.advance(100);
-    const admitted: Release[] = [];
-    for (const one of all) for (let call = 0; call < 5; call++) void one.acquire().then((slot) => admitted.push(slot));
+    const slots: Release[] = [];
+    for (const one of all) for (let call = 0; call < 5; call++) void one.acquire().then((slot) => slots.push(slot));
     await clock.advance(9_000);
-    expect(admitted).toHaveLength(0);
+    expect(slots).toHaveLength(0);
     await clock.advance(20_000);
     const rounds: number[] = [];
     for (let round = 0; round < 4; round++) {
-      rounds.push(admitted.length);
-      for (const release of admitted.splice(0)) release('accepted');
+      rounds.push(slots.length);
+      for (const release of slots.splice(0)) release('accepted');
       await clock.advance(5_000);
     }
     expect(rounds).toEqual([1, 2, 4, 8]);
   });
 
-  it('pass the slot of a just aborted call to another process', async () => {
+  it('pass the slot of a call that was aborted while it was granted to another process', async () => {
     const { clock, process, faults } = world({ limit: 1, windowMs: 60_000 });
     const [one, other] = [process(), process()];
     const aborted = new AbortController();
-    // While the write that grants the slot is in flight.
-    faults.write = () => aborted.abort();
+    // The write that grants the slot is in flight.
+    faults.beforeWrite = () => aborted.abort();
     await expect(clock.until(one.acquire(aborted.signal))).rejects.toMatchObject({ name: 'AbortError' });
-    delete faults.write;
+    delete faults.beforeWrite;
     const before = clock.now();
     await clock.until(other.acquire());
     expect(clock.now() - before).toBeLessThan(6_000);
@@ -208,12 +208,12 @@ describe('limits over a store', () => {
 
   it("release a crashed process's queue position, and its slots after one lease", async () => {
     const { clock, process } = world({ limit: 2, windowMs: 60_000 });
-    // Its clock has stopped, so it no longer updates its slots.
+    // The clock of the crashed process has stopped, so it no longer renews its leases.
     const stopped = virtualClock(clock.now());
     const after: typeof clock.after = (ms, fire) => (ms < 100 ? clock.after(ms, fire) : () => {});
-    const dead = process({ clock: { ...clock, timers: 0, now: stopped.now, after } });
-    for (let slot = 0; slot < 2; slot++) await clock.until(dead.acquire());
-    dead.acquire().catch(() => {});
+    const crashed = process({ clock: { ...clock, timers: 0, now: stopped.now, after } });
+    for (let slot = 0; slot < 2; slot++) await clock.until(crashed.acquire());
+    crashed.acquire().catch(() => {});
     await clock.advance(1_000);
     const startMs = clock.now();
     (await clock.until(process().acquire()))();
@@ -254,7 +254,7 @@ async function runRandomCalls(seed: number) {
   const limit = { limit: 1 + Math.floor(next() * 8), windowMs: 500 + next() * 5_000 };
   const { clock, process, pauseMs } = world(limit, { delayMs: next() ** 3 * 300, next });
   const counted: number[] = [];
-  let open = 0;
+  let pending = 0;
   const start = (own: ReturnType<typeof process>) => {
     const call = async () => {
       const abort = new AbortController();
@@ -267,20 +267,20 @@ async function runRandomCalls(seed: number) {
       await pauseMs(next() ** 3 * 2_000);
       release();
     };
-    open++;
-    return call().finally(() => open--);
+    pending++;
+    return call().finally(() => pending--);
   };
   for (let at = 0; at < 6; at++) {
     const own = process();
     for (let call = 0; call < 20; call++) clock.after(next() * 10_000, () => void start(own));
   }
   await clock.advance(120_000 + 12 * 20 * (limit.windowMs / limit.limit));
-  return { limit, counted, open, timers: clock.timers };
+  return { limit, counted, pending, timers: clock.timers };
 }
 
-it('limits over a store are enforced, and leave no call waiting, whatever the calls do', async () => {
+it('shared limits are enforced, and leave no call waiting, for any calls and delays', async () => {
   for (let seed = 1; seed <= 20; seed++) {
-    const { limit, counted, open, timers } = await runRandomCalls(seed);
-    expect([seed, maxPerWindow(counted, limit.windowMs) <= limit.limit, open, timers]).toEqual([seed, true, 0, 0]);
+    const { limit, counted, pending, timers } = await runRandomCalls(seed);
+    expect([seed, maxPerWindow(counted, limit.windowMs) <= limit.limit, pending, timers]).toEqual([seed, true, 0, 0]);
   }
 });

@@ -1,4 +1,4 @@
-// Processes that share the rate limits of one account over a store, on a manual clock.
+// Processes that share an account's rate limits through a store, on a manual clock.
 import type { Rate } from '../../src/rules/limits.js';
 import { CLOCK, type Clock, type Random, steady } from '../../src/runtime/clock.js';
 import type { RateLimitWait, Release } from '../../src/store/rate-limit.js';
@@ -11,14 +11,14 @@ import { type VirtualClock, virtualClock } from '../waiting/virtual-clock.js';
 export const LIMIT_NAME = 'videos.create';
 export const MINUTE: Rate = { limit: 20, windowMs: 60_000 };
 
-/** Hooks for store events. They can throw to simulate failures. */
+/** Hooks for store requests. They can throw to simulate failures. */
 export interface Faults {
-  read?: () => unknown;
-  /** Before the response to a read arrives. */
-  response?: () => unknown;
-  write?: () => unknown;
-  /** Before the response to a write arrives. */
-  written?: () => unknown;
+  beforeRead?: () => unknown;
+  /** Called before the response to a read arrives. */
+  afterRead?: () => unknown;
+  beforeWrite?: () => unknown;
+  /** Called before the response to a write arrives. */
+  afterWrite?: () => unknown;
 }
 
 export interface ProcessOptions {
@@ -28,7 +28,6 @@ export interface ProcessOptions {
   readonly faults?: Faults;
 }
 
-/** One process. */
 export interface LimitedProcess {
   readonly limits: RateLimits;
   acquire(signal?: AbortSignal, onWait?: (wait: RateLimitWait) => void): Promise<Release>;
@@ -80,30 +79,30 @@ export function world(limit: Rate = MINUTE, { delayMs = 1, next = seeded(7) } = 
     async read(group, keys) {
       requests.push({ what: 'read', atMs: clock.now() - startMs });
       await pause();
-      await faults.read?.();
-      await own.read?.();
+      await faults.beforeRead?.();
+      await own.beforeRead?.();
       const stored = await store.read(group, keys);
       await pause();
-      await own.response?.();
+      await own.afterRead?.();
       return stored;
     },
     async write(group, version, changes) {
       requests.push({ what: 'write', atMs: clock.now() - startMs });
       await pause();
-      await faults.write?.();
+      await faults.beforeWrite?.();
       const isWritten = await store.write(group, version, changes);
       await pause();
-      await faults.written?.();
+      await faults.afterWrite?.();
       return isWritten;
     },
   });
   const warnings: string[] = [];
   const process = (options: ProcessOptions = {}): LimitedProcess => {
-    const own = { store: { ...storeOf(options.faults ?? {}), timeoutMs: options.timeoutMs }, account: 'account' };
+    const store = { ...storeOf(options.faults ?? {}), timeoutMs: options.timeoutMs };
     const steadyClock = steady(options.clock ?? clock);
     const settings = {
       limits: { [LIMIT_NAME]: limit },
-      shared: openSharedLimits({ ...own, clock: steadyClock, random }),
+      shared: openSharedLimits({ store, account: 'account', clock: steadyClock, random }),
       clock: steadyClock,
       random,
       backends: new Map(),

@@ -1,4 +1,4 @@
-// A rate limit's state: grants, serialization, and a clock that is set back.
+// The rules of a rate limit, and its stored form.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
@@ -11,7 +11,7 @@ import {
 import { decodeRateLimit, encodeRateLimit } from '../../src/rules/stored-rate-limit.js';
 
 const LIMIT = { limit: 4, windowMs: 10_000 };
-const REST_MS = 10_006;
+const COOL_DOWN_MS = 10_006;
 const LEASE_MS = 25_000;
 
 const turn = (owner: string, more: Partial<RateLimitTurn> = {}): RateLimitTurn => ({
@@ -27,7 +27,7 @@ const turn = (owner: string, more: Partial<RateLimitTurn> = {}): RateLimitTurn =
 const ids = (owner: string, count: number) => Array.from({ length: count }, (_, at) => `${owner}${at}`);
 
 describe('updateSlots', () => {
-  it('grants all free slots to a single process, and shares them among several', () => {
+  it('grants all free slots to a single process, and divides them among several', () => {
     const state = newRateLimit();
     expect(updateSlots(state, turn('a', { queued: ids('a', 3) }), LIMIT, 0)).toMatchObject({
       granted: ['a0', 'a1', 'a2'],
@@ -54,7 +54,7 @@ describe('updateSlots', () => {
     expect(state.queue.map(({ owner }) => owner)).toEqual(['b']);
   });
 
-  it('is idempotent if its result was lost', () => {
+  it('repeats its grants if its result was lost', () => {
     const state = newRateLimit();
     const requested = turn('a', { queued: ids('a', 2) });
     updateSlots(state, requested, LIMIT, 0);
@@ -80,18 +80,25 @@ describe('updateSlots', () => {
     expect(updateSlots(state, turn('b', { queued: ['b0'] }), LIMIT, 8_000).isChanged).toBe(true);
   });
 
-  it("returns a call's wait: until a slot expires, or at least a window if that is unknown", () => {
+  it("returns a call's wait: until a slot is free, or at least a window for a call in flight", () => {
     const state = newRateLimit();
     updateSlots(state, turn('a', { queued: ids('a', 4) }), LIMIT, 0);
-    const answered = (call: string, agoMs: number) => ({ call, outcome: 'counted', agoMs }) as const;
-    updateSlots(state, turn('a', { updates: [answered('a0', 500), answered('a1', 0)] }), LIMIT, 1_000);
+    const counted = (call: string, agoMs: number) => ({ call, outcome: 'counted', agoMs }) as const;
+    updateSlots(state, turn('a', { updates: [counted('a0', 500), counted('a1', 0)] }), LIMIT, 1_000);
     const waits = ids('b', 6).map((owner) => updateSlots(state, turn(owner, { queued: [owner] }), LIMIT, 1_000).waitMs);
-    expect(waits).toEqual([REST_MS - 500, REST_MS, REST_MS, REST_MS, 2 * REST_MS - 500, 2 * REST_MS]);
+    expect(waits).toEqual([
+      COOL_DOWN_MS - 500,
+      COOL_DOWN_MS,
+      COOL_DOWN_MS,
+      COOL_DOWN_MS,
+      2 * COOL_DOWN_MS - 500,
+      2 * COOL_DOWN_MS,
+    ]);
   });
 
   it("releases a crashed process's position first, and its slots after its lease", () => {
     const state = newRateLimit();
-    updateSlots(state, turn('dead', { queued: ids('dead', 5) }), LIMIT, 0);
+    updateSlots(state, turn('crashed', { queued: ids('crashed', 5) }), LIMIT, 0);
     updateSlots(state, turn('a', { queued: ['a0'] }), LIMIT, 1_000);
     expect(updateSlots(state, turn('a', { queued: ['a0'] }), LIMIT, LEASE_MS - 1).granted).toEqual([]);
     expect(updateSlots(state, turn('a', { queued: ['a0'] }), LIMIT, LEASE_MS).granted).toEqual(['a0']);
@@ -117,7 +124,7 @@ describe('a stored limit', () => {
     const action = fc.record({
       owner: fc.constantFrom('a', 'b', 'c'),
       afterMs: fc.integer({ min: 0, max: 4_000 }),
-      asks: fc.integer({ min: 0, max: 3 }),
+      calls: fc.integer({ min: 0, max: 3 }),
       isUrgent: fc.boolean(),
       ended: fc.constantFrom('accepted', 'counted', 'unknown', 'unused', 'pause', 'none'),
       limit: fc.constantFrom(4, Number.POSITIVE_INFINITY),
@@ -125,14 +132,14 @@ describe('a stored limit', () => {
     const property = fc.property(fc.array(action, { maxLength: 30 }), (actions) => {
       const state = newRateLimit();
       let nowMs = 1_000_000;
-      let calls = 0;
-      for (const { owner, afterMs, asks, isUrgent, ended, limit } of actions) {
+      let turns = 0;
+      for (const { owner, afterMs, calls, isUrgent, ended, limit } of actions) {
         nowMs += afterMs;
         const [id = ''] = state.inFlight.keys();
         const updates: readonly RateLimitUpdate[] =
           ended === 'none' ? [] : ended === 'pause' ? [{ pauseMs: 900 }] : [{ call: id, outcome: ended, agoMs: 10 }];
-        const requested = ids(`${owner}${++calls}.`, asks);
-        updateSlots(state, turn(owner, { queued: requested, updates, isUrgent }), { ...LIMIT, limit }, nowMs);
+        const queued = ids(`${owner}${++turns}.`, calls);
+        updateSlots(state, turn(owner, { queued, updates, isUrgent }), { ...LIMIT, limit }, nowMs);
         const stored = encodeRateLimit(state);
         if (stored === null) continue;
         const decoded = decodeRateLimit(stored.value);
