@@ -1,4 +1,4 @@
-// Common mistakes, each with the message that states the fix.
+// The message for each common mistake states the fix.
 import { expect, it } from 'vitest';
 import { saveOutput } from '../../src/adapters/node/index.js';
 import { GenClient, verifyWebhook } from '../../src/index.js';
@@ -8,12 +8,12 @@ import { rejection } from '../transport/support.js';
 const prompt = 'a fox';
 const sandbox = createSandbox();
 const client = sandbox.client();
-/** Untyped methods, as in JavaScript. */
-type Loose = Record<'create' | 'createAndWait', (params: unknown, options?: unknown) => Promise<unknown>>;
-const videos: Loose = client.videos as never;
-const images: Loose = client.images as never;
-const verify: (...given: readonly unknown[]) => Promise<unknown> = verifyWebhook as never;
-const clientVerify: (...given: readonly unknown[]) => Promise<unknown> = client.verifyWebhook.bind(client) as never;
+/** Methods without types, as in JavaScript. */
+type Untyped = (...args: readonly unknown[]) => Promise<unknown>;
+const videos: Record<'create' | 'createAndWait', Untyped> = client.videos as never;
+const images: Record<'create', Untyped> = client.images as never;
+const verify: Untyped = verifyWebhook as never;
+const clientVerify: Untyped = client.verifyWebhook.bind(client) as never;
 const url = 'https://a.test/a.png?token=secret';
 
 const MISTAKES: readonly (readonly [string, () => unknown, message: string])[] = [
@@ -73,7 +73,7 @@ const MISTAKES: readonly (readonly [string, () => unknown, message: string])[] =
     'PreflightError: params: must be an object such as { prompt: "a fox at dawn" }, not an array.',
   ],
   [
-    'FormData instead of params',
+    'a FormData instead of params',
     () => videos.createAndWait(new FormData()),
     'PreflightError: params: must be an object such as { prompt: "a fox at dawn" }, not a FormData.',
   ],
@@ -129,7 +129,7 @@ const MISTAKES: readonly (readonly [string, () => unknown, message: string])[] =
   ],
 ];
 
-it.each(MISTAKES)('%s', async (_, call, message) => {
+it.each(MISTAKES)('%s is reported with the fix', async (_, call, message) => {
   const error = await rejection((async () => call())());
   expect(String(error)).toBe(message);
   expect(error).not.toHaveProperty('code', expect.stringMatching(/^http_/));

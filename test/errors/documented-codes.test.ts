@@ -1,4 +1,4 @@
-// docs/errors.md lists every class, every code with its status and recovery, and every reason.
+// docs/errors.md lists every error class, code, recovery, and webhook reason.
 import { readFileSync } from 'node:fs';
 import ts from 'typescript';
 import { expect, it } from 'vitest';
@@ -17,7 +17,7 @@ function rowOf(code: string): string[] {
 
 /** Returns the members of an exported union of strings. */
 function membersOf(path: string, name: string): string[] {
-  const statements = sourcesBelow('src').flatMap(({ path: own, ast }) => (own === path ? [...ast.statements] : []));
+  const statements = sourcesBelow('src').flatMap((source) => (source.path === path ? [...source.ast.statements] : []));
   return statements
     .filter((statement) => ts.isTypeAliasDeclaration(statement) && statement.name.text === name)
     .flatMap((statement) => nodesOf(statement))
@@ -25,20 +25,20 @@ function membersOf(path: string, name: string): string[] {
 }
 
 it.each(requestErrors)('docs/errors.md lists the status and advice for $code', ({ code, status, recovery }) => {
-  const [, , family = '', reported = '', advice = ''] = rowOf(code);
-  expect(family).toMatch(new RegExp(`^\`\\w+Error\` ${status}$`));
-  expect(reported).toBe(`\`${recovery}\``);
+  const [, , classAndStatus = '', listed = '', advice = ''] = rowOf(code);
+  expect(classAndStatus).toMatch(new RegExp(`^\`\\w+Error\` ${status}$`));
+  expect(listed).toBe(`\`${recovery}\``);
   expect(advice).not.toBe('');
 });
 
 it.each(jobErrors)('docs/errors.md lists the advice for $code', ({ code, recovery }) => {
-  const [, , reported = '', advice = ''] = rowOf(code);
-  expect(reported).toBe(`\`${recovery}\``);
+  const [, , listed = '', advice = ''] = rowOf(code);
+  expect(listed).toBe(`\`${recovery}\``);
   expect(advice).not.toBe('');
 });
 
 const details = { jobId: 'job_1', store: 's3' };
-const own = [
+const ownErrors = [
   ...membersOf('src/errors/file-errors.ts', 'DownloadErrorCode').map(
     (code) => [code, 'DownloadError', new genClient.DownloadError('', { ...details, code }).recovery] as const,
   ),
@@ -49,19 +49,19 @@ const own = [
   ['budget_exceeded', 'BudgetExceededError', 'top_up'] as const,
 ];
 
-it.each(own)('docs/errors.md lists the class and advice for %s', (code, family, recovery) => {
-  const [, , named, reported = '', advice = ''] = rowOf(code);
-  expect(named).toBe(`\`${family}\``);
-  expect(reported).toContain(`\`${recovery}\``);
+it.each(ownErrors)('docs/errors.md lists the class and advice for %s', (code, className, recovery) => {
+  const [, , listedClass, listed = '', advice = ''] = rowOf(code);
+  expect(listedClass).toBe(`\`${className}\``);
+  expect(listed).toContain(`\`${recovery}\``);
   expect(advice).not.toBe('');
 });
 
 it('docs/errors.md lists every error code', () => {
-  const given = sourcesBelow('src')
+  const codes = sourcesBelow('src')
     .filter(({ path }) => !/^src\/(sandbox|cli|adapters\/(schemas|page|proxy))\//.test(path))
     .flatMap(({ ast }) => [...ast.text.matchAll(/\bcode: '(?!http_)([a-z_]+)'/g)].map(([, code = '']) => code));
-  expect(given.length).toBeGreaterThan(5);
-  expect(given.filter((code) => rowOf(code).length < 4)).toEqual([]);
+  expect(codes.length).toBeGreaterThan(5);
+  expect(codes.filter((code) => rowOf(code).length < 4)).toEqual([]);
 });
 
 it('docs/errors.md lists every error class, webhook reason, and recovery', () => {

@@ -1,4 +1,4 @@
-// Every error includes the create's key once it is chosen, because a call with it never creates a second job.
+// Every error of a create includes its key, because calling again with the key never creates a second job.
 import { describe, expect, it } from 'vitest';
 import { type ClientOptions, createBudget, type GenClient, GenError } from '../../src/index.js';
 import { createStore } from '../../src/ledger/stores.js';
@@ -21,7 +21,7 @@ function setUp(steps: (() => Response | Promise<Response>) | readonly (() => Res
   return { client, requests, errorOf: async (call: Promise<unknown>) => clock.until(rejection(call)) };
 }
 
-const full = createBudget({ maxTokens: 1, per: 'total', unknownPrice: () => 2 });
+const spentBudget = createBudget({ maxTokens: 1, per: 'total', unknownPrice: () => 2 });
 const unavailable = async () => Promise.reject(new Error('disk full'));
 const store = createStore({ read: unavailable, write: unavailable, timeoutMs: 10 });
 
@@ -29,8 +29,8 @@ const failures: Record<
   string,
   { steps: () => Response | Promise<Response>; options?: ClientOptions; params?: object }
 > = {
-  'a failed check': { steps: running, params: { prompt: '' } },
-  'a spent budget': { steps: running, options: { budget: full } },
+  'failed validation': { steps: running, params: { prompt: '' } },
+  'a spent budget': { steps: running, options: { budget: spentBudget } },
   'a failing store': { steps: running, options: { store } },
   'a failing key function': {
     steps: running,
@@ -56,18 +56,18 @@ const calls: Record<
 };
 
 describe.each(Object.entries(failures))('after %s', (_, { steps, options, params = PROMPT }) => {
-  it.each(Object.entries(calls))("%s's error has its key", async (__, call) => {
+  it.each(Object.entries(calls))('the error of %s contains its key', async (__, call) => {
     const { client, errorOf } = setUp(steps, options);
-    const fresh = await errorOf(call(client, params));
-    expect(fresh).toBeInstanceOf(GenError);
-    expect((fresh as GenError).idempotencyKey).toMatch(UUID);
-    const named = await errorOf(call(client, params, { idempotencyKey: 'order-1' }));
-    expect(named).toMatchObject({ idempotencyKey: 'order-1' });
-    expect((named as GenError).toJSON()).toMatchObject({ idempotencyKey: 'order-1' });
+    const withRandomKey = await errorOf(call(client, params));
+    expect(withRandomKey).toBeInstanceOf(GenError);
+    expect((withRandomKey as GenError).idempotencyKey).toMatch(UUID);
+    const withOwnKey = await errorOf(call(client, params, { idempotencyKey: 'order-1' }));
+    expect(withOwnKey).toMatchObject({ idempotencyKey: 'order-1' });
+    expect((withOwnKey as GenError).toJSON()).toMatchObject({ idempotencyKey: 'order-1' });
   });
 });
 
-describe('during the wait', () => {
+describe('during a wait', () => {
   const waits: Record<string, readonly (() => Response)[]> = {
     'a revoked key': [running, running, rejected(401, 'invalid_api_key')],
     'a missing job': [running, rejected(404, 'job_not_found')],
@@ -75,7 +75,7 @@ describe('during the wait', () => {
     'a job that never ends': [running],
   };
 
-  it.each(Object.entries(waits))("createAndWait throws with its create's key: %s", async (_, steps) => {
+  it.each(Object.entries(waits))("createAndWait's error contains its create's key after %s", async (_, steps) => {
     const { client, requests, errorOf } = setUp(steps);
     const error = (await errorOf(client.videos.createAndWait(PROMPT))) as GenError;
     expect(error).toBeInstanceOf(GenError);
@@ -83,7 +83,7 @@ describe('during the wait', () => {
     expect(error.idempotencyKey).toMatch(UUID);
   });
 
-  it("a poll that isn't part of a create has no key", async () => {
+  it("waitForJob's error contains no key", async () => {
     const { client, errorOf } = setUp(rejected(401, 'invalid_api_key'));
     expect(await errorOf(client.waitForJob('job_1'))).not.toHaveProperty('idempotencyKey', expect.any(String));
   });

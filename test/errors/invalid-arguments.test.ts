@@ -1,4 +1,4 @@
-// Mistakes in plain JavaScript: nothing is sent or paid, and no secret is shown.
+// Invalid arguments in plain JavaScript: no request is sent, and no message contains a secret.
 import { describe, expect, it } from 'vitest';
 import { createGen } from '../../src/adapters/ai-sdk/index.js';
 import { createGenQueue, createGenWorker } from '../../src/adapters/bullmq/index.js';
@@ -20,7 +20,7 @@ const edit = { model: 'svc-video-pro', prompt, video: 'https://a.test/a.mp4' } a
 const blob = new Blob(['x']);
 const upload = { upload_id: 'upl_1', direct_upload_url: 'https://storage.test/put', headers: {} };
 const webhook = { body: '', headers: {} };
-const nowhere = { port: 1, lazyConnect: true, maxRetriesPerRequest: 0 };
+const unreachable = { port: 1, lazyConnect: true, maxRetriesPerRequest: 0 };
 const redis = { eval() {}, evalsha() {}, defineCommand() {}, call() {}, on() {} } as never;
 const target = r2({ put() {}, head() {}, get() {} } as never, 'k');
 /** A durable engine that throws a run's error. */
@@ -33,8 +33,8 @@ const engine: durable.DurableEngine = {
 };
 const run = { call: 'videos', params: {}, key: 'k' } as const;
 
-/** Every function with options: a misspelled name and the intended one. */
-const CALLS: readonly (readonly [string, (given: never) => unknown, typo: string, meant: string])[] = [
+/** Every function with options, a misspelled option, and the intended option. */
+const CALLS: readonly (readonly [string, (given: never) => unknown, typo: string, intended: string])[] = [
   ['GenClient', (given) => new GenClient(given), 'baseURL', 'baseUrl'],
   ['withOptions', (given) => client.withOptions(given), 'maxRetrys', 'maxRetries'],
   ['hooks', (hooks) => new GenClient({ hooks }), 'onRequests', 'hooks.onRequest'],
@@ -50,7 +50,7 @@ const CALLS: readonly (readonly [string, (given: never) => unknown, typo: string
   ['jobs.output', (given) => client.jobs.output('job_1', given), 'resumes', 'resume'],
   ['models.list', (given) => client.models.list(given), 'timeoutms', 'timeoutMs'],
   ['request', (given) => client.request(given), 'json', 'body'],
-  ['its options', (given) => client.request({ method: 'GET', path: '/v1/x' }, given), 'header', 'headers'],
+  ["request's options", (given) => client.request({ method: 'GET', path: '/v1/x' }, given), 'header', 'headers'],
   ['uploads.upload', (given) => client.uploads.upload(blob, given), 'fileName', 'filename'],
   ['uploads.put', (given) => client.uploads.put(upload, blob, given), 'size', 'sizeBytes'],
   ['verifyWebhook', (given) => verifyWebhook(webhook, given), 'tolerance', 'toleranceSeconds'],
@@ -65,8 +65,8 @@ const CALLS: readonly (readonly [string, (given: never) => unknown, typo: string
   ['createOutputHandler', (given) => createOutputHandler(given), 'authorise', 'authorize'],
   ['createGenProxy', (given) => createGenProxy(given), 'autorize', 'authorize'],
   ['createSandbox', (given) => createSandbox(given), 'jobDuration', 'jobDurationMs'],
-  ['createGenQueue', (given) => createGenQueue(nowhere, given), 'onErorr', 'onError'],
-  ['createGenWorker', (given) => createGenWorker(nowhere, client, given), 'onComplete', 'onCompleted'],
+  ['createGenQueue', (given) => createGenQueue(unreachable, given), 'onErorr', 'onError'],
+  ['createGenWorker', (given) => createGenWorker(unreachable, client, given), 'onComplete', 'onCompleted'],
   ['createGen', (given) => createGen(given), 'apikey', 'apiKey'],
   ['generate', (given) => durable.generate(engine, Object.assign({ ...run }, given)), 'timeout', 'timeoutMs'],
   ['createActivities', (given) => durable.createActivities(client, given), 'destinaton', 'destination'],
@@ -74,12 +74,12 @@ const CALLS: readonly (readonly [string, (given: never) => unknown, typo: string
 
 const failureOf = (call: () => unknown) => rejection((async () => call())());
 
-describe.each(CALLS)('the options of %s', (name, call, typo, meant) => {
-  it('with an unknown name are rejected with a suggestion', async () => {
+describe.each(CALLS)('the options of %s', (name, call, typo, intended) => {
+  it('are rejected with a suggestion if a name is unknown', async () => {
     const error = await failureOf(() => call({ [typo]: 5 } as never));
     expect(GenError.isInstance(error)).toBe(true);
     expect(String(error)).toContain(`${typo}"`);
-    expect(String(error)).toContain(meant);
+    expect(String(error)).toContain(intended);
     expect(requests).toEqual([]);
   });
 
@@ -90,50 +90,50 @@ describe.each(CALLS)('the options of %s', (name, call, typo, meant) => {
   });
 });
 
-const given = KEY as never;
+const misplacedKey = KEY as never;
 const circular: Record<string, unknown> = { prompt: 'x' };
 circular.self = circular;
 const failing = () => {
   throw new Error('the vault is unavailable');
 };
-const make = (options: object) => new GenClient(options as never);
+const newClient = (options: object) => new GenClient(options as never);
 const create = (options: object) => stubbed(() => json({}), options as never).client.videos.create({ prompt });
 
-describe('an invalid value is rejected with the fix, and not shown if it may be a secret:', () => {
+describe('an invalid value is rejected with the fix, and hidden if it may be a secret', () => {
   it.each<[string, () => unknown, RegExp]>([
     [
       'options',
-      () => new GenClient(given),
+      () => new GenClient(misplacedKey),
       /^GenClient: options must be an object such as { apiKey }, not a string\.$/,
     ],
     ['a number', () => new GenClient(5 as never), /^GenClient: options must be an object such as { apiKey }, not 5\.$/],
     ['null', () => new GenClient(null as never), /not null\.$/],
     ['null for a sandbox', () => createSandbox(null as never), /not null\.$/],
     ['null for an estimate', () => client.estimate(null as never), /\S/],
-    ['headers', () => make({ headers: given }), /^headers must be an object such as .*, not a string\.$/],
-    ['headers as an array', () => make({ headers: ['x-key', KEY] }), /not an array\.$/],
-    ['a Headers object', () => make({ headers: new Headers({ 'x-key': KEY }) }), /not an object\.$/],
-    ["a call's headers", () => client.images.create({ prompt }, { headers: given }), /^headers must be/],
-    ['a header line as a name', () => make({ headers: { [`x-key: ${KEY}`]: '' } }), /^headers contains a name/],
+    ['headers', () => newClient({ headers: misplacedKey }), /^headers must be an object such as .*, not a string\.$/],
+    ['headers as an array', () => newClient({ headers: ['x-key', KEY] }), /not an array\.$/],
+    ['a Headers object', () => newClient({ headers: new Headers({ 'x-key': KEY }) }), /not an object\.$/],
+    ["a call's headers", () => client.images.create({ prompt }, { headers: misplacedKey }), /^headers must be/],
+    ['a header line as a name', () => newClient({ headers: { [`x-key: ${KEY}`]: '' } }), /^headers contains a name/],
     [
       'a header with a line break',
-      () => make({ headers: { 'x-key': `${KEY}\n` } }),
+      () => newClient({ headers: { 'x-key': `${KEY}\n` } }),
       /^headers: x-key has a value that is invalid/,
     ],
-    ['hooks', () => make({ hooks: given }), /^hooks must be an object with hooks, not a string\.$/],
-    ['fetch', () => make({ fetch: given }), /^fetch must be a function, not a string\.$/],
-    ['store', () => make({ store: given }), /^store must be .*, not a string\.$/],
-    ['budget', () => make({ budget: given }), /createBudget\(\{ maxTokens \}\).*, not a string\.$/],
-    ['limits', () => make({ limits: given }), /^limits must be an object, not a string\.$/],
-    ['apiKey', () => make({ apiKey: [KEY] }), /^apiKey must be/],
-    ['webhookSecret', () => make({ webhookSecret: [KEY, 5] }), /^webhookSecret must be/],
-    ['baseUrl', () => make({ baseUrl: `https://u:${KEY}@host.test` }), /^baseUrl must not contain credentials/],
-    ['a value outside an enum', () => make({ logLevel: 'verbose' }), /"debug", not "verbose"\.$/],
+    ['hooks', () => newClient({ hooks: misplacedKey }), /^hooks must be an object with hooks, not a string\.$/],
+    ['fetch', () => newClient({ fetch: misplacedKey }), /^fetch must be a function, not a string\.$/],
+    ['store', () => newClient({ store: misplacedKey }), /^store must be .*, not a string\.$/],
+    ['budget', () => newClient({ budget: misplacedKey }), /createBudget\(\{ maxTokens \}\).*, not a string\.$/],
+    ['limits', () => newClient({ limits: misplacedKey }), /^limits must be an object, not a string\.$/],
+    ['apiKey', () => newClient({ apiKey: [KEY] }), /^apiKey must be/],
+    ['webhookSecret', () => newClient({ webhookSecret: [KEY, 5] }), /^webhookSecret must be/],
+    ['baseUrl', () => newClient({ baseUrl: `https://u:${KEY}@host.test` }), /^baseUrl must not contain credentials/],
+    ['a value outside an enum', () => newClient({ logLevel: 'verbose' }), /"debug", not "verbose"\.$/],
     ['a Redis client', () => redisStore(`redis://:${KEY}@host` as never), /^client must be .*, not a string\.$/],
-    ["s3's credentials", () => s3({ bucket: 'b', key: 'k', credentials: given }), /^credentials must be/],
-    ['a client', () => copyOutput(given, 'job_1', {} as never), /must be a GenClient, not a string\.$/],
-    ['destination', () => copyOutput(client, 'job_1', given), /^destination must be .*, not a string\.$/],
-    ['a handler', () => toNodeHandler(given), /^handler must be a function .*, not a string\.$/],
+    ["s3's credentials", () => s3({ bucket: 'b', key: 'k', credentials: misplacedKey }), /^credentials must be/],
+    ['a client', () => copyOutput(misplacedKey, 'job_1', {} as never), /must be a GenClient, not a string\.$/],
+    ['destination', () => copyOutput(client, 'job_1', misplacedKey), /^destination must be .*, not a string\.$/],
+    ['a handler', () => toNodeHandler(misplacedKey), /^handler must be a function .*, not a string\.$/],
     ["a sandbox's apiKey", () => createSandbox({ apiKey: `${KEY}\n` }), /visible ASCII characters\.$/],
     ['a BigInt', () => client.images.create({ prompt, n: 1n } as never), /\S/],
     ['circular params', () => client.images.create(circular as never), /\S/],

@@ -49,31 +49,27 @@ const ERRORS: readonly (readonly [Recovery, gen.GenError])[] = [
 
 describe('every error has a recovery', () => {
   test.each(ERRORS.map(([recovery, error]) => [error.name, recovery, error] as const))(
-    '%s: %s',
+    '%s has the recovery %s',
     (_name, recovery, error) => {
       expect(error.recovery).toBe(recovery);
       expect(error.toJSON().recovery).toBe(recovery);
     },
   );
 
-  it('covers every exported error class', () => {
+  test('the table contains every exported error class', () => {
     const classes = Object.values(gen).filter(
       (value) => typeof value === 'function' && (value === gen.GenError || value.prototype instanceof gen.GenError),
     );
-    const ofStatus = [
-      gen.APIError,
-      ...classes.filter((one) => Object.getPrototypeOf(one) === gen.APIError),
-      gen.JobError,
-    ];
-    const made = new Set<unknown>(ERRORS.map(([, error]) => error.constructor));
-    expect(classes.filter((one) => !made.has(one) && !ofStatus.some((other) => other === one))).toEqual([]);
+    // The recovery of these depends on the code: see request-errors and job-errors.
+    const isByCode = (value: unknown) =>
+      value === gen.JobError || value === gen.APIError || Object.getPrototypeOf(value) === gen.APIError;
+    const tested = new Set<unknown>(ERRORS.map(([, error]) => error.constructor));
+    expect(classes.filter((value) => !tested.has(value) && !isByCode(value))).toEqual([]);
   });
 });
 
-describe('undocumented fields of a result', () => {
-  it('are returned by extra, as unknown', () => {
-    const seen = { ...job, queue_position: 3 };
-    expect(gen.extra(seen).queue_position).toBe(3);
-    expect(gen.extra(seen).never_sent).toBeUndefined();
-  });
+it('extra returns undocumented fields of a result', () => {
+  const result = { ...job, queue_position: 3 };
+  expect(gen.extra(result).queue_position).toBe(3);
+  expect(gen.extra(result).other_field).toBeUndefined();
 });

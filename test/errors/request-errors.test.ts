@@ -30,7 +30,7 @@ const CLASSES: Readonly<Record<number, typeof APIError>> = {
 };
 const classOf = (status: number) => CLASSES[status] ?? (status >= 500 ? ServerError : APIError);
 
-/** Possible places of the code and message. None is documented. */
+/** Possible positions of the code and the message. The service documents none. */
 const ENVELOPES: readonly (readonly [string, (code: string, message: string) => unknown])[] = [
   ['error.code', (code, message) => ({ success: false, error: { code, message } })],
   ['error.type', (type, message) => ({ error: { type, message } })],
@@ -53,7 +53,7 @@ async function rejected(body: string, init: ResponseInit): Promise<APIError> {
 }
 
 describe.each(requestErrors)('$code', ({ code, status, recovery, condition }) => {
-  it.each(ENVELOPES)('is found at %s', async (_where, envelope) => {
+  it.each(ENVELOPES)('is recognized at %s', async (_, envelope) => {
     const error = await rejected(JSON.stringify(envelope(code, condition)), { status });
     expect(error).toMatchObject({ name: classOf(status).name, code, status, recovery, message: condition });
     expect(error).toBeInstanceOf(classOf(status));
@@ -106,16 +106,16 @@ describe("an error's details", () => {
     ["data's retry_after", { data: { retry_after: 21 } }, {}, 21_000],
     ["the error's retry_after", { error: { code: 'character_pending', retry_after: 22 } }, {}, 22_000],
     ["the error's data.retry_after", { error: { code: 'character_pending', data: { retry_after: 23 } } }, {}, 23_000],
-    ['the header before the body', { retry_after: 20 }, { 'retry-after': '3' }, 3000],
+    ['the header rather than the body', { retry_after: 20 }, { 'retry-after': '3' }, 3000],
     ['neither header nor body (undefined)', {}, {}, undefined],
     ['invalid values (undefined)', { retry_after: 'soon' }, { 'retry-after': 'soon' }, undefined],
-  ])('include the wait from %s', async (_where, body, headers, retryAfterMs) => {
-    const full = { error: { code: 'character_pending' }, ...body };
-    const error = await rejected(JSON.stringify(full), { status: 409, headers: headers as Record<string, string> });
+  ])('include the wait from %s', async (_, fields, headers, retryAfterMs) => {
+    const body = JSON.stringify({ error: { code: 'character_pending' }, ...fields });
+    const error = await rejected(body, { status: 409, headers: headers as Record<string, string> });
     expect([error.retryAfterMs, error.code]).toEqual([retryAfterMs, 'character_pending']);
   });
 
-  it('match the fixture of a pending character', async () => {
+  it('include the wait from the documented response for a pending character', async () => {
     expect(await rejected(JSON.stringify(characterPending), { status: 409 })).toMatchObject({
       retryAfterMs: 20_000,
       recovery: 'wait_and_retry',
@@ -139,7 +139,7 @@ describe("an error response without the service's envelope", () => {
   ];
   const STATUSES = [400, 401, 402, 403, 404, 409, 413, 418, 422, 429, 500, 502, 503];
 
-  it.each(BODIES)('falls back to the status: %s', async (_what, body) => {
+  it.each(BODIES)('falls back to the status if the body is %s', async (_, body) => {
     for (const status of STATUSES) {
       const error = await rejected(body ?? '', { status });
       expect(error.status).toBe(status);
@@ -150,8 +150,8 @@ describe("an error response without the service's envelope", () => {
     }
   });
 
-  const page = (what: string) =>
-    `POST ${BASE_URL}/v1/videos: received a web page instead of the service's response (${what}). A proxy may have sent it. Try again later, and check baseUrl.`;
+  const pageMessage = (details: string) =>
+    `POST ${BASE_URL}/v1/videos: received a web page instead of the service's response (${details}). A proxy may have sent it. Try again later, and check baseUrl.`;
 
   it('includes plain text in its message, but no HTML', async () => {
     expect((await rejected('upstream connect error', { status: 502 })).message).toContain('upstream connect error');
@@ -167,14 +167,14 @@ describe("an error response without the service's envelope", () => {
     ['{"errors":["Not today, please."]}', 'Not today, please.'],
     ['{"detail":[{"msg":"field required"}]}', 'field required'],
     ['["Not today, please."]', 'Not today, please.'],
-    // A word that could be a code is the message only if there is no other text.
+    // A word that could be a code is the message only if the body contains no other text.
     ['{"message":"invalid_input","detail":"The prompt is empty."}', 'The prompt is empty.'],
     ['', `POST ${BASE_URL}/v1/videos failed with 409 Conflict.`],
-    ['<html>no</html>', page('409 Conflict')],
-    ['<title>Just a moment</title>', page('409 Conflict, "Just a moment"')],
-    ['<Error><Code>AccessDenied</Code><Message>Expired</Message></Error>', page('409 Conflict, "Expired"')],
-    ['busy', page('409 Conflict, "busy"')],
-  ])('%s has its message', async (body, message) => {
+    ['<html>no</html>', pageMessage('409 Conflict')],
+    ['<title>Just a moment</title>', pageMessage('409 Conflict, "Just a moment"')],
+    ['<Error><Code>AccessDenied</Code><Message>Expired</Message></Error>', pageMessage('409 Conflict, "Expired"')],
+    ['busy', pageMessage('409 Conflict, "busy"')],
+  ])('takes the message from %s', async (body, message) => {
     expect((await rejected(body, { status: 409, statusText: 'Conflict' })).message).toBe(message);
   });
 
@@ -197,7 +197,7 @@ describe("an error response without the service's envelope", () => {
     [{ code: 'a_code', message: 'word' }, 'a_code', 'word'],
     [{ code: 'a_code', msg: 'word' }, 'a_code', `POST ${BASE_URL}/v1/videos failed with 409 Conflict.`],
     [{ code: 'toString', message: 'Of no object.' }, 'toString', 'Of no object.'],
-  ])('%j has the code %s and the message %s', async (body, code, message) => {
+  ])('with the body %j has the code %s and the message %s', async (body, code, message) => {
     const error = await rejected(JSON.stringify(body), { status: 409, statusText: 'Conflict' });
     expect([error.code, error.message]).toEqual([code, message]);
   });

@@ -15,7 +15,7 @@ const HEAD = [
   `const no = { success: false, error: { code: 'forbidden', message: 'no' } };`,
   'const make = (fetch) => new GenClient({ apiKey: "sk-stack", baseUrl: "http://127.0.0.1:9", maxRetries: 0, fetch });',
   'const client = make(async () => Response.json(no, { status: 403 }));',
-  'const away = make();',
+  'const offline = make();',
   // Node prints an uncaught error with `inspect`.
   `process.on('unhandledRejection', (error) => process.stderr.write(inspect(error) + '\\0'));`,
 ];
@@ -36,18 +36,18 @@ const CALLS = [
   `await client.uploads.upload(${blob}, { filename: "a.png" });`,
   'await client.request({ method: "GET", path: "/v1/new" });',
   // Without a connection.
-  'await away.videos.create({ prompt: "a fox" });',
-  'await away.videos.createAndWait({ prompt: "a fox" });',
-  'await away.jobs.get("job_1");',
-  `await away.uploads.upload(${blob}, { filename: "a.png" });`,
-  'await away.waitForJob("job_1", { timeoutMs: 50 });',
+  'await offline.videos.create({ prompt: "a fox" });',
+  'await offline.videos.createAndWait({ prompt: "a fox" });',
+  'await offline.jobs.get("job_1");',
+  `await offline.uploads.upload(${blob}, { filename: "a.png" });`,
+  'await offline.waitForJob("job_1", { timeoutMs: 50 });',
   // After failed validation.
   'await client.videos.create({ prompt: "" });',
   'await client.videos.createAndWait({ prompt: "" });',
   'await client.uploads.upload(5);',
 ];
 /** Each of these prints at most 2 kB. */
-const MISSPELT = [
+const MISSPELLED = [
   'await client.videos.create({ prompt: "a fox" }, { timeoutMS: 5 });',
   'await client.videos.createAndWait({ prompt: "a fox" }, { timeoutMS: 5 });',
   'await client.waitForJob("job_1", { timeoutMS: 5 });',
@@ -57,10 +57,10 @@ const MISSPELT = [
   'new GenClient({ apikey: "sk-stack" });',
 ];
 
-it("each uncaught error's stack has the line of its call", () => {
+it('the stack of each uncaught error contains the line of its call', () => {
   const folder = mkdtempSync(join(tmpdir(), 'gen-client-stack-'));
   const file = join(folder, 'program.mjs');
-  const calls = [...CALLS, ...MISSPELT];
+  const calls = [...CALLS, ...MISSPELLED];
   // One call per line, without a catch.
   writeFileSync(file, [...HEAD, ...calls.map((call) => `(async () => { ${call} })();`)].join('\n'));
   const { stderr } = spawnSync(process.execPath, ['--import', loader, file], { encoding: 'utf8', timeout: 60_000 });
@@ -72,5 +72,5 @@ it("each uncaught error's stack has the line of its call", () => {
     calls.filter((call) => errorOf(call) === undefined),
     stderr,
   ).toEqual([]);
-  for (const call of MISSPELT) expect(errorOf(call)?.length, call).toBeLessThanOrEqual(2_000);
+  for (const call of MISSPELLED) expect(errorOf(call)?.length, call).toBeLessThanOrEqual(2_000);
 });

@@ -32,20 +32,22 @@ async function serviceError(code: string, status: number, message = `rejected wi
 }
 
 describe('every documented rejection', () => {
-  const responses: Readonly<Record<number, number>> = { 401: 502, 403: 502, 500: 502, 503: 502 };
-  test.each(requestErrors.map(({ code, status }) => [code, status, responses[status] ?? status] as const))(
+  const statuses: Readonly<Record<number, number>> = { 401: 502, 403: 502, 500: 502, 503: 502 };
+  test.each(requestErrors.map(({ code, status }) => [code, status, statuses[status] ?? status] as const))(
     '%s (%i) becomes %i',
     async (code, status, expected) => {
-      const { status: responseStatus, message, ...response } = toHttp(await serviceError(code, status));
-      const own = { 401: 'app', 402: 'app', 403: 'app', 429: 'service', 500: 'service', 503: 'service' };
-      expect(response.fault).toBe(Reflect.get(own, status) ?? 'caller');
-      expect(responseStatus).toBe(expected);
-      expect(response.code).toBe(status === 401 || status === 403 ? 'service_error' : code);
-      expect(message).not.toBe('');
+      const response = toHttp(await serviceError(code, status));
+      const faults = { 401: 'app', 402: 'app', 403: 'app', 429: 'service', 500: 'service', 503: 'service' };
+      expect(response).toMatchObject({
+        status: expected,
+        code: status === 401 || status === 403 ? 'service_error' : code,
+        fault: Reflect.get(faults, status) ?? 'caller',
+      });
+      expect(response.message).not.toBe('');
     },
   );
 
-  it("includes the service's text about the input, but nothing meant for the developer", async () => {
+  it("includes the service's message about the input, but no details for the developer", async () => {
     expect(toHttp(await serviceError('prompt_too_long', 400, 'Shorten the prompt.')).message).toBe(
       'Shorten the prompt.',
     );
@@ -69,11 +71,11 @@ describe('every documented rejection', () => {
   });
 });
 
-describe('jobs', () => {
+describe('a failed job', () => {
   const job = (errorCode: string) => ({ id: 'job_1', status: 'failed', errorCode });
-  const theirs = ['reference_rejected', 'reference_asset_failed', 'generation_rejected'];
-  test.each(jobErrors.map(({ code }) => [code, theirs.includes(code) ? 422 : 502] as const))(
-    '%s becomes %i',
+  const byInput = ['reference_rejected', 'reference_asset_failed', 'generation_rejected'];
+  test.each(jobErrors.map(({ code }) => [code, byInput.includes(code) ? 422 : 502] as const))(
+    'with the code %s becomes %i',
     (code, status) => {
       expect(toHttp(new gen.JobFailedError(`Job job_1 failed (${code}).`, { job: job(code) }))).toMatchObject({
         status,
@@ -82,7 +84,7 @@ describe('jobs', () => {
     },
   );
 
-  it('without their own code', () => {
+  it('without a code becomes 502 with its status as the code', () => {
     const blocked = new gen.JobBlockedError('Job job_1 was blocked.', { job: { id: 'job_1', status: 'blocked' } });
     expect(toHttp(blocked)).toMatchObject({ status: 502, code: 'job_blocked' });
   });
@@ -96,7 +98,7 @@ const download = (code: string) => new DownloadError('x', { jobId: 'job_1', code
 const webhook = (reason: gen.WebhookVerificationError['reason']) => new WebhookVerificationError('x', { reason });
 
 test.each<[string, unknown, response: string]>([
-  ['bad input', new PreflightError('No such length.', { code: 'x', param: 'duration' }), '400 x caller'],
+  ['invalid input', new PreflightError('No such length.', { code: 'x', param: 'duration' }), '400 x caller'],
   ['a broken connection', broken, '502 service_error service'],
   ['an invalid response', new gen.ResponseError(`GET ${INTERNAL} failed`), '502 service_error service'],
   ["a call's timeout", new gen.TimeoutError(`POST ${INTERNAL} timed out`), '504 timeout service'],
@@ -117,8 +119,8 @@ test.each<[string, unknown, response: string]>([
   ['a client without a base URL', new gen.GenError('baseUrl is missing.'), '500 internal_error app'],
   ['a bug', new TypeError(`${SECRET} is undefined`), '500 internal_error app'],
   ['an abort', new DOMException('stop', 'AbortError'), '500 internal_error app'],
-  ['nothing', undefined, '500 internal_error app'],
-])('%s', (_, error, expected) => {
+  ['undefined', undefined, '500 internal_error app'],
+])('toHttp converts %s', (_, error, expected) => {
   const { status, code, fault, message } = toHttp(error);
   expect(`${status} ${code} ${fault}`).toBe(expected);
   expect(message).toMatch(/\S.*\.$|^too large$|^x$/);
@@ -135,30 +137,30 @@ it('PreflightError.status is 400, including in its JSON', async () => {
 describe('in a framework', () => {
   const client = createSandbox().client({ apiKey: 'sk-revoked-revoked' });
   const ownKey = () => client.videos.create({ prompt });
-  const theirInput = () => client.videos.create({ prompt, duration: 7 as never });
+  const invalidInput = () => client.videos.create({ prompt, duration: 7 as never });
 
-  test("Fastify responds 502 for the app's key and 400 for invalid input, without app code", async () => {
+  test("Fastify responds 502 for the app's key and 400 for invalid input without any code", async () => {
     const app = fastify();
     app.get('/key', ownKey);
-    app.get('/input', theirInput);
+    app.get('/input', invalidInput);
     const responses = await Promise.all(['/key', '/input'].map((url) => app.inject(url)));
     expect(responses.map(({ statusCode }) => statusCode)).toEqual([502, 400]);
     await app.close();
   });
 
-  test("Express responds 400 for invalid input automatically, and 502 for the app's key with toHttp", async () => {
+  test("Express responds 400 for invalid input without any code, and 502 for the app's key with toHttp", async () => {
     const app = express();
     app.get('/key', ownKey);
-    app.get('/input', theirInput);
+    app.get('/input', invalidInput);
     app.use((error: unknown, _request: express.Request, response: express.Response, _next: express.NextFunction) => {
       const { status, code, message } = toHttp(error);
       response.status(status).json({ code, message });
     });
-    const bare = express();
-    bare.set('env', 'test');
-    bare.get('/input', theirInput);
+    const defaultApp = express();
+    defaultApp.set('env', 'test');
+    defaultApp.get('/input', invalidInput);
     const server = app.listen(0, '127.0.0.1');
-    const bareServer = bare.listen(0, '127.0.0.1');
+    const defaultServer = defaultApp.listen(0, '127.0.0.1');
     await new Promise((resolve) => setImmediate(resolve));
     const get = (at: ReturnType<typeof app.listen>, path: string) =>
       fetch(`http://127.0.0.1:${(at.address() as AddressInfo).port}${path}`);
@@ -174,7 +176,7 @@ describe('in a framework', () => {
       code: 'duration_not_supported',
       message: expect.stringContaining('duration: must be one of 4'),
     });
-    expect((await get(bareServer, '/input')).status).toBe(400);
-    for (const each of [server, bareServer]) each.close();
+    expect((await get(defaultServer, '/input')).status).toBe(400);
+    for (const it of [server, defaultServer]) it.close();
   });
 });

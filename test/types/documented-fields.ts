@@ -8,29 +8,24 @@ const CALLS = Object.entries(fields).flatMap(([call, rows]) => {
     ({ name, edit }) => edit !== true && !(call === 'characters.register' && name === 'mode'),
   );
   const hasWait = /^(images|videos|videoEdits|characters)\.create$/.test(call);
-  return hasWait
-    ? [
-        { call, documented },
-        { call, documented, as: `${call}AndWait` },
-      ]
-    : [{ call, documented }];
+  return [call, ...(hasWait ? [`${call}AndWait`] : [])].map((method) => ({ call, method, documented }));
 });
 
 /** Returns the fields of calls that an editor's completions or hovers don't document. */
 export function undocumentedFields(editor: Editor): string[] {
   const missing: string[] = [];
-  for (const { call, documented, as = call } of CALLS) {
+  for (const { call, method, documented } of CALLS) {
     const aliasOf = (row: Field) => (row.aliasOf === undefined ? '' : `Alias of \`${row.aliasOf}\`.`);
-    const suggestions = editor.offered(`client.${as}({ | })`);
+    const suggestions = editor.offered(`client.${method}({ | })`);
     for (const row of documented) {
-      if (!suggestions.names.includes(row.name)) missing.push(`${as} does not suggest ${row.name}`);
+      if (!suggestions.names.includes(row.name)) missing.push(`${method} does not suggest ${row.name}`);
       const text = suggestions.docOf(row.name);
-      if (text === '' || !text.includes(aliasOf(row))) missing.push(`${as} suggests ${row.name} with “${text}”`);
+      if (text === '' || !text.includes(aliasOf(row))) missing.push(`${method} suggests ${row.name} with “${text}”`);
     }
     for (const row of documented) {
-      const [head = '', tail = ''] = callWith(call, row, sampleOf(row)).replace(call, as).split(` ${row.name}: `);
+      const [head = '', tail = ''] = callWith(call, row, sampleOf(row)).replace(call, method).split(` ${row.name}: `);
       const { documentation: text } = editor.hover(`${head} |${row.name}: ${tail}`);
-      if (text === '' || !text.includes(aliasOf(row))) missing.push(`${as} shows “${text}” for ${row.name}`);
+      if (text === '' || !text.includes(aliasOf(row))) missing.push(`${method} shows “${text}” for ${row.name}`);
     }
   }
   return missing;

@@ -76,8 +76,8 @@ export function undocumentedIn(names: readonly PublicName[]): string[] {
   return undocumented.map(({ name }) => name);
 }
 
-/** A runtime calls these, or they need no explanation. */
-const CALLED_BY_OTHERS = /^GenAccount\.|\.(toJSON|close|constructor)$/;
+/** Members that a runtime calls, or that need no example. */
+const WITHOUT_EXAMPLE = /^GenAccount\.|\.(toJSON|close|constructor)$/;
 
 /** Returns the flaws of hovers: style of the doc comment, missing examples, and type parameters of one letter. */
 export function hoverFlawsIn(names: readonly PublicName[]): string[] {
@@ -86,7 +86,7 @@ export function hoverFlawsIn(names: readonly PublicName[]): string[] {
     const flaws = comments.flatMap((comment) => textFlaws(ts.getTextOfJSDocComment(comment.comment) ?? ''));
     const letters = nodes.flatMap(oneLetterParameters).map((letter) => `type parameter ${letter}`);
     const hasExample = comments.some(({ tags }) => tags?.some(({ tagName }) => tagName.text === 'example'));
-    const missing = isCalled && !hasExample && !CALLED_BY_OTHERS.test(name) ? ['no @example'] : [];
+    const missing = isCalled && !hasExample && !WITHOUT_EXAMPLE.test(name) ? ['no @example'] : [];
     return [...flaws, ...letters, ...missing].map((flaw) => `${name}: ${flaw}`);
   });
 }
@@ -102,7 +102,7 @@ function textFlaws(text: string): string[] {
   return sentences > 3 ? [...opening, `${sentences} sentences`] : opening;
 }
 
-/** Counts sentences. Code and abbreviations contain dots that end none, and a list counts as one sentence. */
+/** Counts sentences. Ignores periods in code and abbreviations, and items of a list. */
 function sentencesIn(text: string): number {
   const plain = text.replace(/`[^`]*`/g, 'code').replace(/\{@link [^}]*\}/g, 'link');
   const list = plain.replace(/(\n\s*- .*)+/g, '');
@@ -110,13 +110,13 @@ function sentencesIn(text: string): number {
 }
 
 function oneLetterParameters(node: ts.Node): string[] {
-  const found: string[] = [];
+  const letters: string[] = [];
   const visit = (child: ts.Node) => {
-    if (ts.isTypeParameterDeclaration(child) && child.name.text.length === 1) found.push(child.name.text);
-    // A member is a name of its own.
+    if (ts.isTypeParameterDeclaration(child) && child.name.text.length === 1) letters.push(child.name.text);
+    // Members are in the list of names themselves.
     if (!(ts.isTypeElement(child) || ts.isClassElement(child))) ts.forEachChild(child, visit);
   };
   if (ts.isTypeElement(node) || ts.isClassElement(node)) ts.forEachChild(node, visit);
   else visit(node);
-  return found;
+  return letters;
 }

@@ -1,4 +1,4 @@
-// Uses every client method once. test/types.test.ts compiles it like a user, and measures the time.
+// Uses every client method once. test/types.test.ts compiles this file as a user would, and measures the time.
 import {
   GenClient,
   idempotencyKeyFrom,
@@ -110,8 +110,8 @@ export async function everyMethod(signal: AbortSignal, request: Request): Promis
   const info = await client.jobs.outputInfo(clip);
   const awaited = await client.waitForJob(job, { pollIntervalMs: 5_000 });
   const urls: string[] = [];
-  for await (const each of client.waitForJobs([image.job, script.job, intended.job, edit.job])) {
-    if (isCompleted(each)) urls.push(each.providerOutputUrl);
+  for await (const ended of client.waitForJobs([image.job, script.job, intended.job, edit.job])) {
+    if (isCompleted(ended)) urls.push(ended.providerOutputUrl);
   }
 
   const event = await verifyWebhook(request, { secret: 'secret' });

@@ -1,5 +1,5 @@
-// Uses the exported types that no other example, guide, or consumer test uses, as a user would annotate their own values.
-// Compiled with every strict option.
+// Uses the exported types that no example, guide, or other test uses, as a user would annotate values. Compiled with all
+// strict options.
 
 import type {
   Character,
@@ -43,15 +43,15 @@ import { signWebhook, verifyWebhook } from 'gen-client/webhooks';
 
 declare const client: GenClient;
 declare const sandbox: Sandbox;
-declare const maybe: { readonly signal?: AbortSignal; readonly timeoutMs?: number; readonly key?: string };
+declare const optional: { readonly signal?: AbortSignal; readonly timeoutMs?: number; readonly key?: string };
 
 /** Options whose values may be missing. */
-export const waitOptions: WaitOptions = { signal: maybe.signal, timeoutMs: maybe.timeoutMs };
-export const requestOptions: RequestOptions = { signal: maybe.signal, idempotencyKey: maybe.key };
-export const createOptions: CreateAndWaitOptions = { ...waitOptions, idempotencyKey: maybe.key, recover: undefined };
-export const uploadOptions: UploadOptions = { signal: maybe.signal, filename: maybe.key };
-export const saveOptions: SaveOutputOptions = { signal: maybe.signal, overwrite: undefined };
-export const copyOptions: CopyOutputOptions = { signal: maybe.signal, retries: maybe.timeoutMs };
+export const waitOptions: WaitOptions = { signal: optional.signal, timeoutMs: optional.timeoutMs };
+export const requestOptions: RequestOptions = { signal: optional.signal, idempotencyKey: optional.key };
+export const createOptions: CreateAndWaitOptions = { ...waitOptions, idempotencyKey: optional.key, recover: undefined };
+export const uploadOptions: UploadOptions = { signal: optional.signal, filename: optional.key };
+export const saveOptions: SaveOutputOptions = { signal: optional.signal, overwrite: undefined };
+export const copyOptions: CopyOutputOptions = { signal: optional.signal, retries: optional.timeoutMs };
 export const queueOptions: GenQueueOptions = { onError: undefined };
 export const providerOptions: GenProviderOptions = { idempotencyKey: 'order-1' };
 export const prices: Prices = ({ duration }) => duration;
@@ -71,11 +71,11 @@ export async function callOptions(): Promise<[Character, CreatedUpload, string |
 }
 
 export async function lists(models: Models, edits: VideoEdits): Promise<(string | undefined)[]> {
-  const known: ModelList = await models.list();
+  const modelList: ModelList = await models.list();
   const voices: VoiceList = await client.voices.list();
   const characters: CharacterList = await client.characters.list();
   const { job } = await edits.create({ model: 'svc-video-pro', prompt: 'snow', source_video_upload_id: 'upl_1' });
-  const names = [known.models[0], voices.voices[0], characters.characters[0]].map((it) => String(it?.name));
+  const names = [modelList.models[0], voices.voices[0], characters.characters[0]].map((it) => String(it?.name));
   return [job.id, ...names];
 }
 

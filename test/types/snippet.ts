@@ -1,4 +1,4 @@
-/** A piece of a user's program, and the expected compiler error, if any. */
+/** A part of a user's program, with its expected compiler error, if any. */
 export interface Snippet {
   readonly name: string;
   /** Statements that may use the declarations of `SNIPPET_HEAD`. */
