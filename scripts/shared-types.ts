@@ -12,7 +12,7 @@ export type { BudgetPeriod } from '../src/rules/budget.js';
 export type { CreatePhase } from '../src/rules/create-entry.js';
 export type { RateLimitName } from '../src/rules/limits.js';
 export type { JobRunState, Recover } from '../src/rules/run-state.js';
-export type { CostEstimate, PricedCall } from '../src/schemas/budget.js';
+export type { PricedCall } from '../src/schemas/budget.js';
 export type { JobCall } from '../src/schemas/job.js';
 export type { CreateUploadParams } from '../src/schemas/upload.js';
 export type { WebhookEventOf, WebhookEventType } from '../src/schemas/webhook-event.js';

@@ -16,7 +16,7 @@ export type { Jobs } from './client/jobs.js';
 export type { ModelList, Models, VoiceList, Voices } from './client/models.js';
 
 export type { Uploads } from './client/uploads.js';
-export { extensionFor } from './downloading/output.js';
+export { extensionFor, type OutputInfo } from './downloading/output.js';
 export { BudgetExceededError } from './errors/client-errors.js';
 export {
   APIError,
@@ -51,7 +51,7 @@ export { type BudgetOptions, createBudget } from './ledger/create-budget.js';
 export { createStore, memoryStore } from './ledger/stores.js';
 export type { RequestOptions } from './rules/options.js';
 export { usdOf } from './rules/price.js';
-export type { Budget } from './schemas/budget.js';
+export type { Budget, CostEstimate } from './schemas/budget.js';
 export type { Character, CharacterList, CharacterParams } from './schemas/character.js';
 export { extra } from './schemas/envelope.js';
 export { type CompletedJob, type CreatedJob, isCompleted, isFinal, type Job } from './schemas/job.js';

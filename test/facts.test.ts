@@ -12,8 +12,8 @@ const read = (file: string) => readFileSync(ROOT + file, 'utf8');
 const lines = (file: string) => read(file).split('\n');
 const guides = readdirSync(`${ROOT}docs`).flatMap((file) => (file.endsWith('.md') ? [read(`docs/${file}`)] : []));
 
-/** Returns the client's public methods as users call them, such as `videos.create`, and its namespaces' types. */
-function publicMembers(): { methods: string[]; namespaces: string[] } {
+/** Returns the client's public methods as users call them, such as `videos.create`, its namespaces' types, and those of results. */
+function publicMembers(): { methods: string[]; namespaces: string[]; results: string[] } {
   const file = `${ROOT}src/client/client.ts`;
   // Only names matter, so skip the types of the language and of Node.
   const options = { module: ts.ModuleKind.NodeNext, target: ts.ScriptTarget.ES2022, noLib: true, types: [] };
@@ -29,14 +29,36 @@ function publicMembers(): { methods: string[]; namespaces: string[] } {
       // JSON.stringify calls toJSON.
       return isOwn && !isHidden && /^(?!toJSON$)[a-z]\w*$/i.test(member.name);
     });
+  const isNamed = (type: ts.Type) => {
+    const declared = type.symbol?.declarations?.some(
+      (node) => ts.isInterfaceDeclaration(node) || ts.isClassDeclaration(node),
+    );
+    return declared && type.symbol.declarations?.[0]?.getSourceFile().fileName.includes('/src/');
+  };
+  /** Returns the interfaces and classes in a declared result, such as `RequestPromise<Job>`. */
+  const namesIn = (node: ts.Node): string[] => {
+    // `Type['member']` doesn't name the type.
+    if (ts.isIndexedAccessTypeNode(node)) return [];
+    const nested: string[] = [];
+    ts.forEachChild(node, (child) => void nested.push(...namesIn(child)));
+    const type = ts.isTypeReferenceNode(node) ? checker.getTypeFromTypeNode(node) : undefined;
+    return type && isNamed(type) ? [type.symbol.name, ...nested] : nested;
+  };
+  const resultsOf = (type: ts.Type) =>
+    type.getCallSignatures().flatMap((signature) => namesIn(signature.getDeclaration().type ?? fail()));
   const namespaces: string[] = [];
+  const results: string[] = [];
   const methods = membersOf(checker.getDeclaredTypeOfSymbol(client ?? fail())).flatMap((member) => {
     const type = checker.getTypeOfSymbol(member);
+    results.push(...resultsOf(type));
     if (type.getCallSignatures().length > 0) return [member.name];
     namespaces.push(checker.typeToString(type));
-    return membersOf(type).map(({ name }) => `${member.name}.${name}`);
+    return membersOf(type).map((method) => {
+      results.push(...resultsOf(checker.getTypeOfSymbol(method)));
+      return `${member.name}.${method.name}`;
+    });
   });
-  return { methods, namespaces };
+  return { methods, namespaces, results: [...new Set(results)] };
 }
 
 function fail(): never {
@@ -44,7 +66,7 @@ function fail(): never {
 }
 
 describe('every public method of GenClient', () => {
-  const { methods, namespaces } = publicMembers();
+  const { methods, namespaces, results } = publicMembers();
   /** Calls composed of others. */
   const isComposed = (name: string) => /AndWait$|^uploads\.upload$/.test(name);
 
@@ -60,6 +82,11 @@ describe('every public method of GenClient', () => {
   test("has its namespace's type in src/index.ts, for apps that emit declarations", () => {
     expect(namespaces).toContain('Voices');
     expect(namespaces.filter((name) => !new RegExp(`\\b${name}\\b`).test(read('src/index.ts')))).toEqual([]);
+  });
+
+  test("has its result's type in src/index.ts, for the same apps", () => {
+    expect(results).toEqual(expect.arrayContaining(['RequestPromise', 'CreatedJob', 'VoiceList', 'JobUpdate']));
+    expect(results.filter((name) => !new RegExp(`\\b${name}\\b`).test(read('src/index.ts')))).toEqual([]);
   });
 
   test('is used in test/types/every-method.ts', () => {
