@@ -1,7 +1,8 @@
+import { DOCUMENTED_LIMITS, POLL_SHARE } from '../src/rules/limits.js';
 import { KINDS, type Kind, LATENCY_MS } from './waiting/simulation.js';
 
-/** Polls per millisecond that waits use: seven eighths of 120 per minute. */
-const POLLS_PER_MS = (7 / 8) * (120 / 60_000);
+/** Polls per millisecond that waits use. */
+const POLLS_PER_MS = (POLL_SHARE * DOCUMENTED_LIMITS['jobs.get'].limit) / 60_000;
 
 /** Minimum time between two polls of a job: the service's for videos, the SDK's for images. */
 const REST_MS: Readonly<Record<string, number>> = { video: 10_000, image: 2_500 };

@@ -1,9 +1,10 @@
+import { DOCUMENTED_LIMITS, POLL_SHARE } from '../../src/rules/limits.js';
 import { timingOf } from '../../src/rules/polling.js';
 import { type Figures, figures, type Load } from './measure.js';
 import { type SimulatedJob, simulatedService } from './simulation.js';
 
 /** Polls per minute, the same as the SDK's. */
-const PER_MINUTE = 105;
+const PER_MINUTE = POLL_SHARE * DOCUMENTED_LIMITS['jobs.get'].limit;
 
 /** Runs the load of `measure` with round robin: jobs in turn, each at most once per interval, at the same rate. */
 export async function roundRobin(count: number, load: Omit<Load, 'webhooks' | 'before'> = {}): Promise<Figures> {

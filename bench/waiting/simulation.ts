@@ -1,3 +1,4 @@
+import { DOCUMENTED_LIMITS } from '../../src/rules/limits.js';
 import type { Job } from '../../src/schemas/job.js';
 import { seeded } from '../../test/support/seeded.js';
 import { type VirtualClock, virtualClock } from '../../test/waiting/virtual-clock.js';
@@ -26,7 +27,7 @@ export interface SimulatedJob {
   readonly endMs: number;
 }
 
-/** A service with jobs that end on time, a network delay, and 120 polls per minute. */
+/** A service with jobs that end on time, a network delay, and a limit of polls per minute. */
 export interface SimulatedService {
   readonly clock: VirtualClock;
   readonly random: () => number;
@@ -45,7 +46,7 @@ export const LATENCY_MS = { from: 50, to: 250 } as const;
 /** Arrivals and durations of jobs. */
 export interface Arrivals {
   readonly seed?: number;
-  /** Polls per minute that the service accepts. @default 120 */
+  /** Polls per minute that the service accepts. @default the documented limit */
   readonly limit?: number;
   /** Number of earlier jobs of the same kinds. @default 0 */
   readonly before?: number;
@@ -60,7 +61,14 @@ export interface Arrivals {
 /** Without `perMinute`, all jobs are accepted at once, like a batch of images or a restarted program. */
 export function simulatedService(
   count: number,
-  { seed = 1, limit = 120, before = 0, perMinute = Number.POSITIVE_INFINITY, longer = 1, kinds = KINDS }: Arrivals = {},
+  {
+    seed = 1,
+    limit = DOCUMENTED_LIMITS['jobs.get'].limit,
+    before = 0,
+    perMinute = Number.POSITIVE_INFINITY,
+    longer = 1,
+    kinds = KINDS,
+  }: Arrivals = {},
 ): SimulatedService {
   const clock = virtualClock();
   const random = seeded(seed);

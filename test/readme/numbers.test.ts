@@ -1,7 +1,8 @@
-// The service's numbers in README and the guides match src/rules/limits.ts.
+// The service's numbers in the documents, the comments and texts of src, and the demo match src/rules/limits.ts.
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import {
+  CHARACTER_WIDTH,
   DOCUMENTED_LIMITS as LIMITS,
   MB,
   POLL_SHARE,
@@ -11,11 +12,22 @@ import {
   WEBHOOK_TOLERANCE_S,
 } from '../../src/rules/limits.js';
 import { ROOT } from '../support/build.js';
+import { sourcesBelow } from '../support/sources.js';
 import { DOCUMENTS } from './blocks.js';
 
-const text = new Map(DOCUMENTS.map((file) => [file, readFileSync(ROOT + file, 'utf8').replace(/\s+/g, ' ')]));
+const OTHERS = ['SECURITY.md', 'examples/demo.ts', 'docs/.vitepress/theme/playground/Playground.vue'];
+const FILES = [...DOCUMENTS, ...OTHERS, ...sourcesBelow('src').map(({ path }) => path)];
+/** The files' texts in one line each, without the marks of comments. */
+const text = new Map(
+  FILES.map((file) => [
+    file,
+    readFileSync(ROOT + file, 'utf8')
+      .replace(/\n\s*(\*|\/\/) /g, ' ')
+      .replace(/\s+/g, ' '),
+  ]),
+);
 
-/** Patterns that precede a number in any sentence, and the expected number. */
+/** Patterns of sentences that state a number, and the expected number. */
 const STATED: readonly (readonly [pattern: RegExp, expected: number])[] = [
   [/(\d+) videos(?=,| a minute| per minute)/g, LIMITS['videos.create'].limit],
   [/(\d+) (?:job reads|reads|polls)(?=,| a minute| per minute)/g, LIMITS['jobs.get'].limit],
@@ -28,10 +40,16 @@ const STATED: readonly (readonly [pattern: RegExp, expected: number])[] = [
   [/(\d+) MB \(videos\)|videos (\d+) MB/g, UPLOAD_BYTES.VIDEO / MB],
   [/(\d+) MB \(audio\)|audio (\d+) MB/g, UPLOAD_BYTES.AUDIO / MB],
   [/timestamp (\d+) seconds or more away/g, WEBHOOK_TOLERANCE_S],
+  [/timestamp less than (\d+) seconds/g, WEBHOOK_TOLERANCE_S],
+  [/past or the future\. @default (\d+)/g, WEBHOOK_TOLERANCE_S],
+  [/toleranceSeconds = (\d+)/g, WEBHOOK_TOLERANCE_S],
+  [/(\d+) px (?:wide|width)/g, CHARACTER_WIDTH],
   [/token (?:is|costs) ([\d.]+) USD/g, USD_PER_TOKEN],
+  [/([\d.]+) (?:USD|dollars) each/g, USD_PER_TOKEN],
+  [/USD_PER_TOKEN = ([\d.]+)/g, USD_PER_TOKEN],
 ];
 
-test.each(STATED)('%s is followed by the documented number', (pattern, expected) => {
+test.each(STATED)('sentences that match %s state the documented number', (pattern, expected) => {
   const found = [...text].flatMap(([file, page]) =>
     [...page.matchAll(pattern)].map(([, ...numbers]) => [file, Number(numbers.find((number) => number !== undefined))]),
   );
