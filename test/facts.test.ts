@@ -3,6 +3,7 @@ import { existsSync, globSync, readdirSync, readFileSync } from 'node:fs';
 import ts from 'typescript';
 import { describe, expect, test } from 'vitest';
 import { ENTRY_POINTS, sourceOf } from '../scripts/entry-points.js';
+import { MODELS, type ModelCapabilities } from '../src/catalog.js';
 import { HOOKS } from '../src/transport/events.js';
 import { areas, testsOf } from './areas.js';
 import endpoints from './fixtures/endpoints.json' with { type: 'json' };
@@ -131,6 +132,39 @@ describe('every entry point', () => {
     const adapters = readdirSync(`${ROOT}src/adapters`);
     expect([...ENTRY_POINTS].sort()).toEqual([...adapters, 'index', 'sandbox', 'webhooks'].sort());
   });
+});
+
+describe('every resolution', () => {
+  const resolutionsOf = (kind: 'image' | 'video') =>
+    Object.values<ModelCapabilities>(MODELS).flatMap((model) => (model.kind === kind ? model.resolutions : []));
+  const missing = (names: readonly string[], text: string | undefined) =>
+    names.filter((name) => !new RegExp(`\\b${name}\\b`).test(text ?? ''));
+
+  test('of a model is in the help of the command line', () => {
+    const help = read('src/cli/commands/create.ts')
+      .match(/'--resolution <name>',\s*'.*'/g)
+      ?.join();
+    expect(missing(resolutionsOf('video'), help)).toEqual([]);
+    expect(missing(resolutionsOf('image'), help)).toEqual([]);
+  });
+
+  test("of a video model is in the AI SDK provider's table of sizes and in its warning", () => {
+    const settings = read('src/adapters/ai-sdk/settings.ts');
+    expect(missing(resolutionsOf('video'), /RESOLUTION_OF\b.*?\};/s.exec(settings)?.[0])).toEqual([]);
+    expect(missing(resolutionsOf('video'), /is not one of .*p,.*/.exec(settings)?.[0])).toEqual([]);
+  });
+});
+
+test('every store of an adapter has a row in docs/many-processes.md, and runs the contract of stores', () => {
+  const exported = globSync('src/adapters/*/index.ts', { cwd: ROOT }).flatMap(
+    (file) => read(file).match(/^export \{[^}]*\}/gm) ?? [],
+  );
+  const stores = exported.flatMap((names) => names.match(/\b[a-z]\w*Store\b/g) ?? []).sort();
+  expect(stores).toEqual(expect.arrayContaining(['durableObjectStore', 'fileStore', 'redisStore']));
+  const rows = lines('docs/many-processes.md').filter((line) => line.startsWith('| '));
+  expect(stores.filter((name) => !rows.some((row) => row.includes(`\`${name}`)))).toEqual([]);
+  const contract = read('test/shared/stores.test.ts') + read('test/shared/real-stores.test.ts');
+  expect(stores.filter((name) => !new RegExp(`=> ${name}\\(`).test(contract))).toEqual([]);
 });
 
 test('npm run area finds tests for every folder of src', () => {

@@ -116,6 +116,8 @@ describe('a hook', () => {
       }),
     );
     expect(calls.filter((line) => line.startsWith('onWait')).length).toBeGreaterThan(1);
+    const silent = CALL_HOOKS.filter((name) => !calls.some((line) => line.startsWith(`${name} of`)));
+    expect(silent, 'hooks that this test never causes').toEqual([]);
     for (const tenant of TENANTS) {
       for (const name of [...CALL_HOOKS, 'log'])
         for (const line of contexts(`${name} of ${tenant}`)) expect(line).toBe(`${name} of ${tenant} in ${tenant}`);

@@ -1,4 +1,5 @@
 import { encode } from 'fast-png';
+import type { ImageModel, MODELS, VideoModel } from '../../catalog.js';
 
 export interface MediaSpec {
   readonly kind: 'image' | 'video';
@@ -39,12 +40,23 @@ function toRgb({ y, cb, cr }: Color): [number, number, number] {
   return [part(luma + 0.7874 * red), part(luma - 0.0937 * blue - 0.2341 * red), part(luma + 0.9278 * blue)];
 }
 
+/** Requires a number for each resolution of these models, so that a new resolution without a size doesn't compile. */
+type EachResolution<A extends keyof typeof MODELS> = Record<(typeof MODELS)[A]['resolutions'][number], number>;
+
 /** Short side of a video in pixels, by resolution. */
-const SHORT_SIDES: Readonly<Record<string, number>> = { '480p': 480, '720p': 720, '1080p': 1080, '4k': 2160 };
+const SHORT_SIDES: Readonly<Record<string, number>> = {
+  '480p': 480,
+  '720p': 720,
+  '1080p': 1080,
+  '4k': 2160,
+} satisfies EachResolution<VideoModel>;
 /** Maximum side length that every player can decode. */
 const MAX_SIDE = 4096;
 /** Side of a square image in pixels, by resolution. Other ratios have the same area. */
-const IMAGE_SIDES: Readonly<Record<string, number>> = { standard: 1024, high: 2048 };
+const IMAGE_SIDES: Readonly<Record<string, number>> = {
+  standard: 1024,
+  high: 2048,
+} satisfies EachResolution<ImageModel>;
 
 /** Returns the size of a job's file in pixels. Uses the default for a ratio without numbers, such as `adaptive`. */
 export function dimensionsFor({
