@@ -1,4 +1,4 @@
-// The entry point compiles with and without Cloudflare's own types.
+// The package compiles with Cloudflare's types.
 import { execFile } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -11,16 +11,18 @@ import { ROOT } from '../support/build.js';
 const run = promisify(execFile);
 
 test.skipIf(whyNoStores() !== undefined)(
-  "durableObjectStore and GenAccount compile with Cloudflare's types",
+  "durableObjectStore, GenAccount, and r2 compile with Cloudflare's types",
   async () => {
     const folder = fileURLToPath(new URL('../storage/node_modules/.cache/cloudflare-types/', import.meta.url));
     mkdirSync(folder, { recursive: true });
     writeFileSync(
       `${folder}probe.ts`,
-      `import type { DurableObjectNamespace, DurableObjectState } from '@cloudflare/workers-types';
+      `import type { DurableObjectNamespace, DurableObjectState, R2Bucket } from '@cloudflare/workers-types';
      import { createBudget, GenClient } from '${ROOT}src/index.js';
      import { durableObjectStore, GenAccount } from '${ROOT}src/adapters/cloudflare/index.js';
+     import { copyOutput, createOutputHandler, r2, type StoredOutput } from '${ROOT}src/adapters/storage/index.js';
      import { createWebhookHandler } from '${ROOT}src/webhooks/index.js';
+     declare const bucket: R2Bucket;
      declare const typed: DurableObjectNamespace<GenAccount>;
      declare const plain: DurableObjectNamespace;
      declare const state: DurableObjectState;
@@ -29,7 +31,12 @@ test.skipIf(whyNoStores() !== undefined)(
      export const budget = createBudget({ maxTokens: 1, store: durableObjectStore(typed, 'main') });
      export const object = new GenAccount(state, {});
      // @ts-expect-error: the name is required.
-     durableObjectStore(typed);`,
+     durableObjectStore(typed);
+     const source = () => r2(bucket, 'x');
+     export const stored: Promise<StoredOutput> = copyOutput(client, { id: 'job_1' }, source());
+     export const GET = createOutputHandler({ client, authorize: () => true, source });
+     // @ts-expect-error: authorize is required.
+     createOutputHandler({ client });`,
     );
     const flags =
       '--ignoreConfig --noEmit --strict --exactOptionalPropertyTypes --skipLibCheck --target es2022 --module nodenext --types node --typeRoots';

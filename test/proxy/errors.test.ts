@@ -20,6 +20,8 @@ describe('a rejected request', () => {
     ['with a content-length over the limit', withHeaders({ 'content-length': '131073' }), '413 body_too_large'],
     ["over the app's limit", VIDEO, '429 rate_limited retry-after: 5', { limit: async () => false }],
     ['with a long key', ['videos', { key: 'k'.repeat(129), input: INPUT }], '400 key_invalid'],
+    ['with an empty prompt', ['videos', { key: KEY, input: { prompt: '' } }], '400 prompt_required'],
+    ['with an array as its prompt', ['videos', { key: KEY, input: { prompt: ['a', 'b'] } }], '400 prompt_required'],
     ['without an input', ['videos', { key: KEY }], '400 invalid_input'],
     ['with nested lists of uploads', VIDEO, '400 upload_invalid', uploadsOf([[]])],
     ...[{ type: 7 }, { type: `image/${'x'.repeat(250)}` }, { size: '10' }, { size: 2 ** 53 }].map(

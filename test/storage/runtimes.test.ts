@@ -1,16 +1,14 @@
-// Copies in Bun and Deno, the handler in Bun, and the types of Cloudflare's bucket.
+// Copies in Bun and Deno, and the handler in Bun.
 import { execFile } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { LoopbackService } from '../files/loopback-service.js';
 import { createMovie, openPerTest } from '../files/support.js';
 import { ensureBuilt, ROOT } from '../support/build.js';
 import { realTool } from '../support/real-tools.js';
-import { whyNoStores } from './packages.js';
 import { S3Double } from './s3-double.js';
 
 const run = promisify(execFile);
@@ -69,32 +67,3 @@ it('in Bun, the handler sends a file with its length', async () => {
   );
   expect(served).toEqual([200, `${MOVIE.length}`, MOVIE.length]);
 });
-
-it.skipIf(whyNoStores() !== undefined)(
-  "r2 accepts Cloudflare's R2Bucket, and every function accepts a GenClient",
-  async () => {
-    const cache = fileURLToPath(new URL('./node_modules/.cache/types/', import.meta.url));
-    mkdirSync(cache, { recursive: true });
-    writeFileSync(
-      `${cache}probe.ts`,
-      `import type { R2Bucket } from '@cloudflare/workers-types';
-     import { GenClient } from '${ROOT}src/index.js';
-     import { copyOutput, createOutputHandler, r2, type StoredOutput } from '${ROOT}src/adapters/storage/index.js';
-     declare const bucket: R2Bucket;
-     const object = r2(bucket, 'x');
-     export const stored: Promise<StoredOutput> = copyOutput(new GenClient(), { id: 'job_1' }, object);
-     export const GET = createOutputHandler({ client: new GenClient(), authorize: () => true, source: () => object });
-     // @ts-expect-error: authorize is required.
-     createOutputHandler({ client: new GenClient() });`,
-    );
-    const args = [
-      `${ROOT}node_modules/@typescript/native/bin/tsc`,
-      ...'--ignoreConfig --noEmit --strict --exactOptionalPropertyTypes --skipLibCheck --target es2022'.split(' '),
-      ...`--module nodenext --types node --typeRoots ${ROOT}node_modules/@types`.split(' '),
-      ...['--lib', 'es2023,es2024.arraybuffer,esnext.disposable,dom,dom.iterable,dom.asynciterable'],
-      `${cache}probe.ts`,
-    ];
-    const { stdout } = await run(process.execPath, args).catch((failed: { stdout: string }) => failed);
-    expect(stdout).toBe('');
-  },
-);

@@ -7,10 +7,15 @@ export function realTool(
 ): string | undefined {
   const path = PATHS[name];
   if (existsSync(path)) return path;
-  const reason = `${name} is not installed (${name === 'chromium' ? 'apt-get install chromium' : 'npm ci in test/runtimes'})`;
+  skip(`${name} is not installed (${name === 'chromium' ? 'apt-get install chromium' : 'npm ci in test/runtimes'})`);
+  return undefined;
+}
+
+/** Prints and returns the reason to skip a test. Throws in CI. */
+export function skip(reason: string): string {
   if (process.env.CI) throw new Error(reason);
   console.warn(`skipped: ${reason}`);
-  return undefined;
+  return reason;
 }
 
 const modules = (path: string) => fileURLToPath(new URL(`../runtimes/node_modules/${path}`, import.meta.url));
