@@ -205,7 +205,7 @@ describe('a CSV cell', () => {
   });
 });
 
-describe("a row's key", () => {
+describe("a row's idempotency key", () => {
   const keys = async (rows: readonly object[], name = 'rows.jsonl') =>
     (await read(rows.map((row) => JSON.stringify(row)).join('\n'), name)).map(({ key }) => key);
   const fox = { id: 'fox', prompt: 'a', duration: 4 };

@@ -44,7 +44,7 @@ describe('the next run of a batch that crashed', () => {
     expect([created('/v1/uploads').length, sandbox.jobs.length]).toEqual([2, 2]);
   });
 
-  it("uploads the file again for a row's own key, which doesn't change with the file", async () => {
+  it("uploads the file again for a row's own idempotency key, which doesn't change with the file", async () => {
     await crash({ idempotency_key: 'fox' });
     expect(await cli(...WORDS, 'copy/')).toMatchObject({ code: 0 });
     expect([created('/v1/uploads').length, sandbox.jobs.length]).toEqual([2, 2]);

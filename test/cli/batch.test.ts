@@ -44,7 +44,7 @@ describe('a batch', () => {
     expect(deletions.length).toBeGreaterThan(0);
   });
 
-  it("prints a row's warning on stderr, and adds it to the job in JSON", async () => {
+  it("prints a row's warning on stderr, and includes it in the row's JSON", async () => {
     const row = { prompt: 'it runs', reference_videos: ['https://a.test/broken.mp4'] };
     prompts({ id: 'runs', ...row });
     const { code, stderr } = await batch();

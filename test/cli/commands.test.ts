@@ -136,7 +136,7 @@ describe('other commands', () => {
     expect(readdirSync(pathOf('all')).sort()).toEqual([`${ids[0]}.mp4`, `${ids[2]}.mp4`].sort());
   });
 
-  it('models requires no key', async () => {
+  it('models requires no API key', async () => {
     const { code, stdout } = await runCli(['models', '--base-url', sandbox.baseUrl], { ...fixture.options, env: {} });
     expect(code).toBe(0);
     expect(stdout).toMatch(/^svc-video-pro +video {2}seconds 4 5 6 8 10 12 15 {2}sizes 480p 720p 1080p 4k$/m);

@@ -20,7 +20,7 @@ const check = async (name: string, env: Record<string, string> = {}, fetch?: typ
 };
 
 describe('reports', () => {
-  it('an invalid key, a missing key, and a suspended account', async () => {
+  it('an invalid API key, a missing one, and a suspended account', async () => {
     const wrong = await check('key', { GEN_API_KEY: 'wrong-key' });
     expect(wrong).toMatchObject({ status: 'failed', code: 'invalid_api_key' });
     const missing = await check('key', { GEN_API_KEY: '' });
@@ -45,7 +45,7 @@ describe('reports', () => {
     expect(Math.abs(clock.skewS + offS)).toBeLessThanOrEqual(1);
   });
 
-  it("a key that can't read jobs", async () => {
+  it("an API key that can't read jobs", async () => {
     const key = sandbox.createKey({ scopes: ['images:create'] });
     expect(await check('key', { GEN_API_KEY: key })).toMatchObject({ status: 'warning', code: 'scope_missing' });
   });
@@ -93,7 +93,7 @@ describe('the command', () => {
     expect(otherSecret.stdout).toContain('Check that it has the same secret.');
   });
 
-  it('exits with 3 for an invalid key, 4 for an unavailable service, and 2 for an unknown flag', async () => {
+  it('exits with 3 for an invalid API key, 4 for an unavailable service, and 2 for an invalid URL', async () => {
     expect((await doctor([], { GEN_API_KEY: 'wrong-key' })).code).toBe(3);
     const unavailable = () => Promise.reject(new TypeError('fetch failed'));
     expect(await doctor([], {}, unavailable)).toMatchObject({ code: 4, stdout: expect.stringContaining('FAILED') });

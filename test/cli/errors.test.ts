@@ -59,11 +59,11 @@ describe('exit codes', () => {
     expect((await cli('image', 'a [blocked]', ...QUICK)).code).toBe(1);
   });
 
-  it("2: the service doesn't know the job", async () => {
+  it("2: the job doesn't exist", async () => {
     expect(await cli('job', 'job_unknown')).toMatchObject({ code: 2, stdout: '' });
   });
 
-  it('3: an invalid or missing key, a missing scope, or no balance', async () => {
+  it('3: an invalid or missing API key, a missing scope, or no balance', async () => {
     const wrong = await withEnv({ ...fixture.env, GEN_API_KEY: 'wrong' }, 'job', 'job_1');
     expect(wrong).toMatchObject({ code: 3, stderr: expect.stringContaining('Check GEN_API_KEY') });
     const missing = await withEnv({ GEN_BASE_URL: sandbox.baseUrl }, 'job', 'job_1');
@@ -87,7 +87,7 @@ describe('exit codes', () => {
     expect((await cli('video', 'a', '--no-wait')).code).toBe(4);
   });
 
-  it('4: a create got no response, and the key that resumes it without a second charge is printed', async () => {
+  it('4: a create got no response, and the idempotency key that resumes it without a second charge is printed', async () => {
     sandbox.faults.add({ match: { path: '/v1/videos' }, commitThenDrop: true, times: 4 });
     const { code, stderr } = await cli('video', 'a', '--no-wait');
     expect(code).toBe(4);
@@ -134,17 +134,17 @@ describe('--json', () => {
   });
 });
 
-describe('shell-safe output', () => {
+describe('untrusted text in the output', () => {
   const errorMessage = 'a\u001b[2J\u001b]0;owned\u0007\rb\u009b31m\u202ec\nd';
 
-  it("removes the service's control characters from terminal output", async () => {
+  it('has no control characters in the terminal', async () => {
     sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_rejected', errorMessage });
     const { stderr } = await cli('video', 'a', ...QUICK);
     expect(stderr).toContain('a [2J ]0;owned');
     expect(stderr).not.toMatch(/[^\P{C}\n]/u);
   });
 
-  it('escapes them in JSON, preserving the value', async () => {
+  it('has escaped control characters in JSON, with the same value', async () => {
     sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_rejected', errorMessage });
     const id = await fixture.createVideo();
     await cli('wait', id, ...QUICK);
@@ -153,7 +153,7 @@ describe('shell-safe output', () => {
     expect(JSON.parse(stdout).job.errorMessage).toBe(errorMessage);
   });
 
-  it('quotes suggested commands', async () => {
+  it('is quoted in suggested commands', async () => {
     const { stderr } = await cli('video', 'a [slow:60s]', '--timeout', '200ms', ...QUICK, '--json');
     expect(stderr).toBe('');
     const run = start('video', 'a [slow:60s]', '--out', "it's $(x).mp4", ...QUICK);

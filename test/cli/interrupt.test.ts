@@ -18,7 +18,7 @@ it('Ctrl-C during a wait prints the command that continues, which works', async 
   expect(sandbox.jobs).toHaveLength(1);
 });
 
-it('Ctrl-C before the response prints the key with which the same command pays once', async () => {
+it('Ctrl-C before the response prints the idempotency key with which the command is charged once', async () => {
   sandbox.faults.add({ match: { path: '/v1/videos' }, commitThenDrop: true });
   sandbox.faults.add({ match: { path: '/v1/videos' }, latencyMs: 60_000, times: 9 });
   const run = start('video', 'a', ...QUICK);

@@ -22,7 +22,7 @@ async function crash(account?: string): Promise<void> {
   await store.close();
 }
 
-it('jobs lists unfinished creates, without a key or a service', async () => {
+it('jobs lists unfinished creates, without an API key or a service', async () => {
   await crash();
   const { code, stdout } = await runCli(['jobs', 'gen.store'], { env: {}, cwd: fixture.folder });
   expect(code).toBe(0);

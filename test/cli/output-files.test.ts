@@ -100,8 +100,8 @@ describe('after the job is paid for, the command that downloads its file is prin
   });
 });
 
-describe("a finished job's result survives another job's failure", () => {
-  it("in one JSON document with each job's error code", async () => {
+describe("a finished job's result is reported", () => {
+  it("in one JSON document with the other jobs' error codes", async () => {
     const id = await createVideo();
     const { code, stdout } = await cli('wait', id, 'nope1', 'nope2', '--json', ...QUICK);
     const { jobs, error } = JSON.parse(stdout);
@@ -113,7 +113,7 @@ describe("a finished job's result survives another job's failure", () => {
     expect(error.message).toContain('nope1');
   });
 
-  it("even if one file can't be saved", async () => {
+  it("even if another job's file can't be saved", async () => {
     const ids = [await createVideo(), await createVideo()];
     sandbox.faults.add({ match: { path: `/v1/jobs/${ids[0]}/output` }, status: 403, code: 'scope_missing', times: 9 });
     const { code, stdout, stderr } = await cli('wait', ...ids, '--out', 'all/', ...QUICK);
@@ -135,7 +135,7 @@ describe("a finished job's result survives another job's failure", () => {
 });
 
 describe('a repeated command', () => {
-  it('with the same key finds its file, and is charged once', async () => {
+  it('with the same idempotency key finds its file, and is charged once', async () => {
     const words = ['video', 'a fox', '--idempotency-key', 'order-17', '--json', ...QUICK];
     for (const out of ['fox.mp4', 'all/']) {
       const once = JSON.parse((await cli(...words, '--out', out)).stdout);
@@ -149,7 +149,7 @@ describe('a repeated command', () => {
     expect(sandbox.ledger().spentTokens).toBe(15);
   });
 
-  it('without a key is rejected before anything is paid if the file exists', async () => {
+  it('without an idempotency key is rejected before anything is paid if the file exists', async () => {
     await cli('video', 'a fox', '--out', 'fox.mp4', ...QUICK);
     const before = readFileSync(pathOf('fox.mp4'));
     const requests = sandbox.requests.length;

@@ -6,7 +6,7 @@ import { event } from '../webhooks/deliver.js';
 import { runCli, startCli } from './run-cli.js';
 
 describe('sandbox', () => {
-  it('prints its URL, key, and secret, and exits on Ctrl-C', async () => {
+  it('prints its URL, API key, and secret, and exits on Ctrl-C', async () => {
     const run = startCli(['sandbox', '--port', '0', '--job-time', '1ms']);
     await run.shows('GEN_WEBHOOK_SECRET=');
     const { stdout } = run.written;
@@ -77,7 +77,7 @@ describe('webhook listen', () => {
     expect((await run.ended).code).toBe(0);
   });
 
-  it("requires the secret in the environment, which other users can't read", async () => {
+  it('requires the secret in the environment', async () => {
     const stderr = expect.stringContaining('GEN_WEBHOOK_SECRET is not set');
     expect(await runCli(['webhook', 'listen', '--port', '0'])).toMatchObject({ code: 2, stderr });
   });

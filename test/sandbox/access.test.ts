@@ -50,7 +50,7 @@ test('every sandbox generates new API keys unless one is passed, whatever the se
   expect([custom.apiKey, custom.webhookSecret]).toEqual(['sk_mine', 'whsec_mine']);
 });
 
-test('the request log contains no key', async () => {
+test('the request log contains no API key', async () => {
   const client = setUp();
   await client.create('/v1/videos');
   expect(JSON.stringify(client.sandbox.requests)).not.toContain(client.sandbox.apiKey);

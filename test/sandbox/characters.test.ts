@@ -74,7 +74,7 @@ describe('registered characters', () => {
 });
 
 describe('prompt mode', () => {
-  test('creates an image job, with or without the mode', async () => {
+  test('creates an image job, even if `mode` is omitted', async () => {
     const client = setUp();
     const reference_upload_ids = [await client.upload('IMAGE')];
     const params = { name: 'Ada', prompt, reference_upload_ids, aspect_ratio: '3:4', resolution: 'high' };

@@ -12,7 +12,7 @@ const prompt = 'a fox at dawn';
 const { limit: LIMIT, windowMs: WINDOW_MS } = DOCUMENTED_LIMITS['videos.create'];
 
 describe('sandbox.client()', () => {
-  test('creates, waits, saves, and deletes without options', async () => {
+  test('creates a job, waits for it, and downloads its file without options', async () => {
     const sandbox = createSandbox({ jobDurationMs: 0 });
     const client = sandbox.client();
     expect(client).toBeInstanceOf(GenClient);
@@ -103,7 +103,7 @@ describe("a client on the sandbox's clock", () => {
     expect(Date.parse(job.completedAt ?? '') - Date.parse(job.createdAt ?? '')).toBe(3000);
   });
 
-  test('ends a pending, even unsent, createAndWait with advance on a manual clock', async () => {
+  test('ends createAndWait when a manual clock advances, even if its create was not sent yet', async () => {
     const sandbox = createSandbox({ clock: 'manual' });
     const client = sandbox.client();
     const waiting = client.videos.createAndWait({ prompt });
@@ -163,7 +163,7 @@ describe("a client on the sandbox's clock", () => {
     expect(stdout).toBe('processing');
   });
 
-  test('reacts to an abort by a real timer in time', async () => {
+  test('ends a wait that a real timer aborts', async () => {
     const client = createSandbox().client();
     const signal = AbortSignal.timeout(20);
     const failure = await client.videos.createAndWait({ prompt: '[slow:10m]' }, { signal }).catch((error) => error);

@@ -4,7 +4,7 @@ import { png, setUp } from './plain-client.js';
 const body = { prompt: 'a fox at dawn' };
 const key = { 'idempotency-key': 'k1' };
 
-test('a repeated key returns the original job in its current state, charging once', async () => {
+test('a repeated idempotency key returns the original job in its current state, charging once', async () => {
   const client = setUp();
   const first = await client.create('/v1/videos', body, key);
   await client.sandbox.advance(3000);
@@ -14,7 +14,7 @@ test('a repeated key returns the original job in its current state, charging onc
   expect(client.sandbox.ledger().spentTokens).toBe(first.quotedTokenCost);
 });
 
-test('the key can be in the header or the body, and the header takes precedence', async () => {
+test('the idempotency key can be in the header or the body, and the header takes precedence', async () => {
   const client = setUp();
   const { id } = await client.create('/v1/videos', body, key);
   expect((await client.create('/v1/videos', { ...body, idempotency_key: 'k1' })).id).toBe(id);
@@ -31,14 +31,14 @@ test("an empty header doesn't hide the key in the body", async () => {
   }
 });
 
-test('a repeated key returns the original job, whatever the body contains', async () => {
+test('a repeated idempotency key returns the original job, whatever the body contains', async () => {
   const client = setUp();
   const { id } = await client.create('/v1/videos', body, key);
   expect((await client.create('/v1/videos', { prompt: 'a bear', duration: 7 }, key)).id).toBe(id);
   expect((await client.create('/v1/images', { prompt: 'a bear' }, key)).id).toBe(id);
 });
 
-test('ten concurrent creates with one key create one job', async () => {
+test('ten concurrent creates with one idempotency key create one job', async () => {
   const client = setUp();
   const jobs = await Promise.all(Array.from({ length: 10 }, () => client.create('/v1/videos', body, key)));
   expect(new Set(jobs.map(({ id }) => id)).size).toBe(1);
@@ -46,21 +46,21 @@ test('ten concurrent creates with one key create one job', async () => {
   expect(client.sandbox.ledger().entries.filter(({ type }) => type === 'reserve')).toHaveLength(1);
 });
 
-test('a rejected create leaves its key unused', async () => {
+test('a rejected create leaves its idempotency key unused', async () => {
   const client = setUp({ balanceTokens: 3 });
   expect(await client.code('POST', '/v1/videos', body, key)).toBe('insufficient_balance');
   client.sandbox.topUp(20);
   expect((await client.create('/v1/videos', body, key)).status).toBe('processing');
 });
 
-test('a key returns its job even while dispatch is disabled', async () => {
+test('an idempotency key returns its job even while dispatch is disabled', async () => {
   const client = setUp();
   const { id } = await client.create('/v1/videos', body, key);
   client.sandbox.dispatch = 'disabled';
   expect((await client.create('/v1/videos', body, key)).id).toBe(id);
 });
 
-test('every create supports keys: images, edits, characters, registrations, uploads', async () => {
+test('every create supports idempotency keys: images, edits, characters, registrations, uploads', async () => {
   const client = setUp();
   const creates = [
     ['/v1/images', body],

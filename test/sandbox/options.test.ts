@@ -34,7 +34,7 @@ test.each<readonly [object, string]>([
   expect(failure).toThrow(`${name} must be `);
 });
 
-test("messages don't contain a key", () => {
+test('messages contain no API key', () => {
   const failure = () => createSandbox({ apiKey: 'a secret' });
   expect(failure).toThrow(/^apiKey must be a string of visible ASCII characters\.$/);
 });

@@ -23,7 +23,7 @@ test('other endpoints are unlimited', async () => {
   for (let at = 0; at < 150; at++) expect((await client.call('POST', '/v1/images', video)).status).toBe(200);
 });
 
-test('GET and HEAD of an output count together', async () => {
+test('GET and HEAD of an output share one rate limit', async () => {
   const client = setUp({ limits: { 'jobs.output': { limit: 2, windowMs: 60_000 } } });
   const statuses = [];
   for (const method of ['GET', 'HEAD', 'GET']) statuses.push((await client.call(method, '/v1/jobs/x/output')).status);

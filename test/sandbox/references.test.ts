@@ -59,7 +59,7 @@ describe('a reference', () => {
     expect(client.sandbox.ledger()).toMatchObject({ reservedTokens: 0, spentTokens: 0 });
   });
 
-  test('under review is rejected until the review ends, then accepted with a new key', async () => {
+  test('under review is rejected until the review ends, then accepted with a new idempotency key', async () => {
     const client = setUp({ review: { asset: 30_000 } });
     const id = await client.upload('IMAGE');
     const body = { prompt, first_frame_upload_id: id };

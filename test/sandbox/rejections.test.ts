@@ -252,7 +252,7 @@ const send = (request: TestRequest, client: PlainClient) =>
 
 const UNDOCUMENTED: Readonly<Record<string, number>> = { invalid_request: 400, not_found: 404 };
 
-test.each(Object.entries(REJECTED))('%s', async (code, requests) => {
+test.each(Object.entries(REJECTED))('requests fail with %s as documented', async (code, requests) => {
   const status = requestErrors.find((row) => row.code === code)?.status ?? UNDOCUMENTED[code];
   for (const request of requests) {
     const client = setUp();
@@ -307,7 +307,7 @@ describe('a reference URL must be public and use HTTPS in every field', () => {
   });
 });
 
-describe('accepts', () => {
+describe('the sandbox accepts', () => {
   const ACCEPTED: readonly TestRequest[] = [
     ...videos({ first_frame_url: image, last_frame_url: image }, { reference_images: [image] }),
     ...videos({ reference_videos: [clip], reference_images: [image], reference_audios: [audio] }),
