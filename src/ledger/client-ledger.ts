@@ -11,7 +11,7 @@ import { ledgerLayer, recordSentLayer } from './create-layer.js';
 import { acknowledgeJob, ownJob, recordsOf } from './job-records.js';
 import { type Ledger, ledgerOf } from './ledger.js';
 import { resumeCreates, unfinishedCreatesIn } from './resume.js';
-import { homeOf, storeLedgerOf } from './targets.js';
+import { budgetClientOf, storeLedgerOf } from './targets.js';
 
 /** Attaches the ledger to a budget. */
 export function withLedger<T extends object>(budget: T): T & { readonly [LEDGER]: OpenLedger } {
@@ -68,6 +68,6 @@ function otherAccounts(creates: number): string {
 function ledgersOf(core: LedgerCore): readonly Ledger[] {
   const { budget, clock } = core.config;
   const own = storeLedgerOf(core);
-  const counting = budget && ledgerOf(countingOf(budget).countIn(homeOf(core)).store, clock.wall);
+  const counting = budget && ledgerOf(countingOf(budget).ledgerTarget(budgetClientOf(core)).store, clock.wall);
   return [...new Set([own, counting].filter((it) => it !== undefined))];
 }

@@ -11,7 +11,8 @@ import type { Ledger } from './ledger.js';
 /** The property of a budget that contains its terms. Shared by copies of the package. */
 export const TERMS: unique symbol = Symbol.for('gen-client.budget');
 
-export interface ClientHome {
+/** A client that uses a budget. */
+export interface BudgetClient {
   readonly store: Store | undefined;
   readonly clock: Clock;
 }
@@ -20,7 +21,7 @@ export interface CountingBudget extends Budget {
   readonly [TERMS]: {
     readonly rejectsUnknown: boolean;
     /** Returns the first of these stores that is set: the budget's, the client's, the process's. */
-    countIn(home: ClientHome): { readonly store: Store; readonly terms: BudgetTerms };
+    ledgerTarget(client: BudgetClient): { readonly store: Store; readonly terms: BudgetTerms };
     /** Returns the user's estimate, or null without one. */
     estimate(job: PricedCall): number | null;
     reportLow(balanceTokens: number | undefined): void;

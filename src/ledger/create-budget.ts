@@ -7,10 +7,10 @@ import * as option from '../rules/options.js';
 import { callObserver, reasonOf } from '../runtime/callbacks.js';
 import { clockOf, systemClock } from '../runtime/clock.js';
 import type { Budget, BudgetUsage, PricedCall } from '../schemas/budget.js';
-import { invalidValueMessage } from '../schemas/format-value.js';
+import { formatKind } from '../schemas/format-value.js';
 import { processStore, type Store } from '../store/store.js';
 import { withLedger } from './client-ledger.js';
-import { type ClientHome, type CountingBudget, resetOf, TERMS, unresolvedKeys } from './counting-budget.js';
+import { type BudgetClient, type CountingBudget, resetOf, TERMS, unresolvedKeys } from './counting-budget.js';
 import { type Ledger, ledgerOf } from './ledger.js';
 
 /** Options for {@link createBudget}. */
@@ -34,9 +34,9 @@ export interface BudgetOptions {
    */
   readonly store?: Store | undefined;
   /**
-   * Handles creates of unknown price: `one-at-a-time` makes other creates wait for the price in the response, `refuse`
-   * rejects them. A function returns an estimate in tokens, or undefined for none. A learned price overrides the
-   * estimate.
+   * Policy for creates of unknown price. `one-at-a-time` makes other creates wait for the price in the response. `refuse`
+   * rejects creates of unknown price. A function returns an estimate in tokens, or undefined if it has none. A learned price
+   * overrides the estimate.
    * @default 'one-at-a-time'
    */
   readonly unknownPrice?: 'one-at-a-time' | 'refuse' | ((job: PricedCall) => number | undefined) | undefined;
@@ -50,10 +50,10 @@ export interface BudgetOptions {
 }
 
 const isTokens = (value: unknown) => typeof value === 'number' && value >= 0 && value < Number.POSITIVE_INFINITY;
-const TOKENS = 'a number of tokens, 0 or more';
+const TOKENS_TEXT = 'a number of tokens, 0 or more';
 
 const BUDGET_OPTIONS = option.optionsOf({
-  maxTokens: option.required(TOKENS, isTokens),
+  maxTokens: option.required(TOKENS_TEXT, isTokens),
   per: option.must(
     "'day', 'month', 'total', or a number of milliseconds above 0",
     (value) =>
@@ -63,10 +63,10 @@ const BUDGET_OPTIONS = option.optionsOf({
   scope: option.text,
   store: option.store,
   unknownPrice: option.must(
-    "'one-at-a-time', 'refuse', or a function that estimates",
+    "'one-at-a-time', 'refuse', or a function that returns an estimate",
     (value) => typeof value === 'function' || value === 'one-at-a-time' || value === 'refuse',
   ),
-  lowBalanceTokens: option.must(TOKENS, isTokens),
+  lowBalanceTokens: option.must(TOKENS_TEXT, isTokens),
   onLow: option.callback,
 });
 
@@ -83,22 +83,22 @@ export function createBudget(options: BudgetOptions): Budget {
   option.checkOptions('createBudget', BUDGET_OPTIONS, options);
   const { maxTokens, per = 'total', scope = 'default', store, unknownPrice } = options;
   const terms: BudgetTerms = { scope, per, maxTokens };
-  const countIn = ({ store: ofClient, clock }: ClientHome) => ({
-    store: store ?? ofClient ?? processStore(clock),
+  const ledgerTarget = ({ store: clientStore, clock }: BudgetClient) => ({
+    store: store ?? clientStore ?? processStore(clock),
     terms,
   });
   /** The client that last used the budget. */
-  let home: ClientHome = { store, clock: store ? clockOf(store) : systemClock };
-  const ledger = () => ledgerOf(countIn(home).store, home.clock);
+  let lastClient: BudgetClient = { store, clock: store ? clockOf(store) : systemClock };
+  const ledger = () => ledgerOf(ledgerTarget(lastClient).store, lastClient.clock);
   const budget: CountingBudget = {
     [TERMS]: {
       rejectsUnknown: unknownPrice === 'refuse',
-      countIn(ofClient) {
-        home = ofClient;
-        return countIn(ofClient);
+      ledgerTarget(client) {
+        lastClient = client;
+        return ledgerTarget(client);
       },
       estimate: (job) => (typeof unknownPrice === 'function' ? estimateOf(unknownPrice, job) : null),
-      reportLow: lowBalance(options),
+      reportLow: lowBalanceReporter(options),
     },
     usage: () => usageOf(ledger(), terms),
     async release(key) {
@@ -129,15 +129,18 @@ function estimateOf(estimate: (job: PricedCall) => number | undefined, job: Pric
   try {
     tokens = estimate(job);
   } catch (cause) {
-    throw new GenError(`unknownPrice failed: ${reasonOf(cause)}`, { cause });
+    throw new GenError(`unknownPrice threw "${reasonOf(cause)}". Return undefined if it has no estimate.`, { cause });
   }
   if (tokens === undefined) return null;
   if (typeof tokens === 'number' && tokens >= 0 && tokens < Number.POSITIVE_INFINITY) return tokens;
-  throw new GenError(invalidValueMessage('unknownPrice()', 'a number of tokens, 0 or more, or undefined', tokens));
+  throw new GenError(`unknownPrice must return ${TOKENS_TEXT}, or undefined, not ${formatKind(tokens)}.`);
 }
 
-/** Reports a low balance once, and again only after the balance has recovered. */
-function lowBalance({ lowBalanceTokens = 0, onLow }: BudgetOptions): (balanceTokens: number | undefined) => void {
+/** Returns a function that reports a low balance once, and again only after the balance has recovered. */
+function lowBalanceReporter({
+  lowBalanceTokens = 0,
+  onLow,
+}: BudgetOptions): (balanceTokens: number | undefined) => void {
   let isLow = false;
   return (balanceTokens) => {
     if (balanceTokens === undefined) return;

@@ -30,7 +30,7 @@ import { countingOf, noRoomError } from './counting-budget.js';
 import { recordsOf } from './job-records.js';
 import type { Ledger } from './ledger.js';
 import type { Rule } from './steps.js';
-import { homeOf, storeLedgerOf, type Target, targetsOf } from './targets.js';
+import { budgetClientOf, storeLedgerOf, type Target, targetsOf } from './targets.js';
 
 /** A create whose entry in the ledger this call owns. */
 export interface RecordedCreate {
@@ -237,7 +237,7 @@ function entryOf(call: Call<unknown>, budgets: readonly Budget[], origin: Create
     isReserved: true,
     sentKey,
     owners: [],
-    budgets: budgets.map((it) => countingOf(it).countIn(homeOf(core)).terms),
+    budgets: budgets.map((it) => countingOf(it).ledgerTarget(budgetClientOf(core)).terms),
     priceClass,
     hasFixedPrice,
     tokens: learned ?? (isEstimated ? Math.max(...estimates.map(Number)) : null),

@@ -2,7 +2,7 @@
 import { GenError } from '../errors/index.js';
 import type { Budget } from '../schemas/budget.js';
 import type { Call, Core } from '../transport/call.js';
-import { type ClientHome, countingOf } from './counting-budget.js';
+import { type BudgetClient, countingOf } from './counting-budget.js';
 import { type Ledger, ledgerOf } from './ledger.js';
 
 /** Returns the ledger of the client's store, or undefined if it has none. */
@@ -10,7 +10,7 @@ export function storeLedgerOf({ config }: Pick<Core, 'config'>): Ledger | undefi
   return config.store && ledgerOf(config.store, config.clock.wall);
 }
 
-export function homeOf({ config }: Pick<Core, 'config'>): ClientHome {
+export function budgetClientOf({ config }: Pick<Core, 'config'>): BudgetClient {
   return { store: config.store, clock: config.clock.wall };
 }
 
@@ -23,7 +23,7 @@ export interface Target {
 export function targetsOf({ core, options }: Call<unknown>): Target[] {
   const { store, budget, clock } = core.config;
   const budgets = [...new Set([budget, options.budget].filter((it) => it !== undefined))];
-  const stores = [...new Set(budgets.map((it) => countingOf(it).countIn(homeOf(core)).store))];
+  const stores = [...new Set(budgets.map((it) => countingOf(it).ledgerTarget(budgetClientOf(core)).store))];
   const [counting] = stores;
   if (stores.length > 1) {
     throw new GenError(

@@ -208,7 +208,7 @@ describe('an unknown price', () => {
   test.each([-1, Number.POSITIVE_INFINITY, '5', null])('fails the create if unknownPrice returns %j', async (price) => {
     const { sandbox, client } = openClient({ unknownPrice: () => price as never });
     expect(await errorOf(client.videos.create(VIDEO))).toMatchObject({
-      message: expect.stringMatching(/^unknownPrice\(\) must be a number of tokens, 0 or more, or undefined, not /),
+      message: expect.stringMatching(/^unknownPrice must return a number of tokens, 0 or more, or undefined, not /),
     });
     expect(sandbox.requests).toEqual([]);
   });

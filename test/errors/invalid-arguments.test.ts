@@ -147,7 +147,7 @@ describe('an invalid value is rejected with the fix, and hidden if it may be a s
     [
       'a price',
       () => create({ budget: createBudget({ maxTokens: 10, unknownPrice: failing }) }),
-      /^unknownPrice failed/,
+      /^unknownPrice threw /,
     ],
     [
       'a fetch that returns undefined',
