@@ -15,9 +15,9 @@ export function callerContext(): RunInContext {
   return hooks ? hooks.AsyncLocalStorage.snapshot() : (run) => run();
 }
 
-/** Calls an observer, such as a hook. If it throws or rejects, passes the error's message to `failed`. */
-export function callObserver(act: () => unknown, failed: (reason: string) => void = () => {}): void {
-  const report = (error: unknown) => failed(reasonOf(error));
+/** Calls an observer, such as a hook. If it throws or rejects, passes the error's message to `onFailure`. */
+export function callObserver(act: () => unknown, onFailure: (reason: string) => void = () => {}): void {
+  const report = (error: unknown) => onFailure(reasonOf(error));
   try {
     const outcome = act();
     if (isThenable(outcome)) outcome.then(undefined, report);

@@ -41,7 +41,7 @@ export interface JobWaits {
   readonly clock: Clock;
 }
 
-/** Maximum accounts that one client notifies. A key function may return a different key for each tenant. */
+/** Maximum number of accounts that one client notifies. A key function may return a different key for each tenant. */
 const MAX_ACCOUNTS = 1_000;
 
 export function createJobWaits({ config, transport, pollJob, scheduling: schedulingOf }: JobWaitsPorts): JobWaits {
@@ -91,10 +91,10 @@ export function createJobWaits({ config, transport, pollJob, scheduling: schedul
       notifications?.publish(event);
       const job = jobIn(event);
       Promise.resolve(config.needsLogin ? undefined : scheduling()).then(
-        (account) => {
+        (pollScheduling) => {
           if (deliver(notification) || !job) return;
           const { id, status } = job;
-          if (account && notification.isVerified) void learnCharge(context, account, { id, status });
+          if (pollScheduling && notification.isVerified) void learnCharge(context, pollScheduling, { id, status });
           else jobs.announce({ id, status }, notification.isVerified === true);
         },
         // Without an API key, there are no waits to notify.
@@ -104,7 +104,7 @@ export function createJobWaits({ config, transport, pollJob, scheduling: schedul
   };
 }
 
-/** Validates the options and waits. Not async, because the frame of an async function costs 0.5 kB for each wait. */
+/** Validates the options and waits. Not async, because an async function's frame costs 0.5 kB for each wait. */
 function startWait(
   job: Job | string,
   options: WaitOptions,
@@ -132,6 +132,7 @@ function targetOf(target: unknown): Pick<WaitTarget, 'id' | 'job'> {
   if (typeof id === 'string' && id) return { id, job: typeof status === 'string' ? (target as Job) : undefined };
   const isPromise = then !== undefined;
   const hint = isPromise ? ' Await the create first.' : '';
-  const fix = isPromise || job !== undefined ? ' Pass the `job` of what create returns: waitForJob(created.job).' : '';
+  const fix =
+    isPromise || job !== undefined ? " Pass the `job` property of create's result: waitForJob(created.job)." : '';
   throw new GenError(`waitForJob accepts a job or its ID.${hint}${fix}`);
 }

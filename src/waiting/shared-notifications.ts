@@ -19,11 +19,11 @@ const TOPIC = 'jobs';
  * outcome by polling.
  */
 export const openNotifications: OpenSharedNotifications = ({ store, config, warn, deliver }) => {
-  const failed = (reason: string) => warn(`the waits of other processes are not notified: ${reason}`);
+  const warnFailure = (action: string, reason: string) => warn(`the store failed to ${action}: ${reason}`);
   let listening = 0;
   let stop: (() => void) | undefined;
   const receive = async (message: string) => {
-    const notification = await notificationIn(message, config);
+    const notification = await parseNotification(message, config);
     if (notification) deliver(notification);
   };
   const listen = () => {
@@ -31,30 +31,37 @@ export const openNotifications: OpenSharedNotifications = ({ store, config, warn
     try {
       if (listening === 1) stop = store.subscribe?.(TOPIC, (message) => callObserver(() => receive(message)));
     } catch (error) {
-      failed(reasonOf(error));
+      warnFailure('subscribe to notifications from other processes', reasonOf(error));
     }
     return () => {
       listening--;
       if (listening > 0) return;
-      callObserver(() => stop?.(), failed);
+      callObserver(
+        () => stop?.(),
+        (reason) => warnFailure('unsubscribe from notifications', reason),
+      );
       stop = undefined;
     };
   };
   return {
-    publish: (event) => callObserver(() => store.publish?.(TOPIC, notificationText(event)), failed),
+    publish: (event) =>
+      callObserver(
+        () => store.publish?.(TOPIC, serializeNotification(event)),
+        (reason) => warnFailure('notify other processes', reason),
+      ),
     listen: store.subscribe && listen,
   };
 };
 
 /** Includes the entire webhook if there is one, so that the receiver can verify it. */
-function notificationText(event: JobNotice): string {
+function serializeNotification(event: JobNotice): string {
   const webhook: Partial<VerifiedWebhook> = verifiedWebhook(event) ?? {};
   const { body, signature } = webhook;
   const text = typeof body === 'string' ? body : new TextDecoder().decode(body);
   return JSON.stringify({ id: webhook.job?.id ?? jobIdIn(event), body: text, signature });
 }
 
-async function notificationIn(
+async function parseNotification(
   message: string,
   config: NotificationsInStore['config'],
 ): Promise<JobNotification | undefined> {

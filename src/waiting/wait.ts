@@ -221,8 +221,8 @@ function inCallersContext(
   id: string,
 ): typeof onUpdate {
   const inContext = callerContext();
-  const failed = (reason: string) => warn(`onUpdate failed, and the wait for job ${id} continues: ${reason}`);
-  return (job, progress) => inContext(() => callObserver(() => onUpdate(job, progress), failed));
+  const warnFailure = (reason: string) => warn(`onUpdate failed, and the wait for job ${id} continues: ${reason}`);
+  return (job, progress) => inContext(() => callObserver(() => onUpdate(job, progress), warnFailure));
 }
 
 /** Polls for the charge of a job after an event reported its end. Without a charge, reports only the end. */

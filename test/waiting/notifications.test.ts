@@ -125,13 +125,17 @@ describe('a store', () => {
     throw new Error(reason);
   };
   it.each<[string, Partial<Store>, readonly string[]]>([
-    ['that throws when it publishes', { publish: broken('no route') }, ['no route']],
-    ['that fails to publish', { publish: async () => broken('lost')() }, ['lost']],
-    ['that cannot subscribe', { subscribe: broken('no channel') }, ['no channel']],
-    ['that cannot unsubscribe', { subscribe: () => broken('stuck') }, ['stuck']],
+    ['that throws when it publishes', { publish: broken('no route') }, ['notify other processes: no route']],
+    ['that fails to publish', { publish: async () => broken('lost')() }, ['notify other processes: lost']],
+    [
+      'that cannot subscribe',
+      { subscribe: broken('no channel') },
+      ['subscribe to notifications from other processes: no channel'],
+    ],
+    ['that cannot unsubscribe', { subscribe: () => broken('stuck') }, ['unsubscribe from notifications: stuck']],
     ['without notifications', { publish: undefined, subscribe: undefined } as never, []],
     ['that works', {}, []],
-  ])('%s causes one warning per failure, and the waits continue', async (_, part, reasons) => {
+  ])('%s causes one warning per failure, and the waits continue', async (_, part, failures) => {
     const warnings: string[] = [];
     const shared = { ...memoryStore(), ...part };
     const { jobWaits, clock } = startProcess(done, { store: shared, warn: (message) => void warnings.push(message) });
@@ -139,6 +143,6 @@ describe('a store', () => {
     await clock.advance(0);
     jobWaits.notify(await completed(clock));
     await expect(clock.until(wait)).resolves.toMatchObject({ status: 'completed' });
-    expect(warnings).toEqual(reasons.map((reason) => `the waits of other processes are not notified: ${reason}`));
+    expect(warnings).toEqual(failures.map((failure) => `the store failed to ${failure}`));
   });
 });

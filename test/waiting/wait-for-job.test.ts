@@ -128,7 +128,7 @@ describe('a wait', () => {
   });
 
   const ACCEPTED = 'waitForJob accepts a job or its ID.';
-  const PASS_JOB = 'Pass the `job` of what create returns: waitForJob(created.job).';
+  const PASS_JOB = "Pass the `job` property of create's result: waitForJob(created.job).";
   it.each<[string, unknown, string]>([
     ['an empty ID', '', ACCEPTED],
     ['undefined', undefined, ACCEPTED],
@@ -139,7 +139,7 @@ describe('a wait', () => {
     ['a job with an empty ID', { id: '' }, ACCEPTED],
     ["a create's result", { job: { id: 'job_1' } }, `${ACCEPTED} ${PASS_JOB}`],
     ["a create's promise", Promise.resolve(), `${ACCEPTED} Await the create first. ${PASS_JOB}`],
-  ])('rejects %s with the fix', async (_, target, message) => {
+  ])('rejects %s and says what to pass', async (_, target, message) => {
     const { jobWaits, polledIds } = setup({});
     expect(await rejection(jobWaits.waitForJob(target as string))).toMatchObject({ name: 'GenError', message });
     expect(polledIds).toEqual([]);
