@@ -5,7 +5,7 @@ import { LIMITS, type Limits } from '../store/rate-limits.js';
 import type { Store } from '../store/store.js';
 import { HOOKS, type Hooks, LOG_LEVELS, type Logger, type LogLevel } from '../transport/events.js';
 
-/** Options of a {@link GenClient}. */
+/** Options for a {@link GenClient}. */
 export interface ClientOptions {
   /**
    * API key, or a function that returns it. Called before each attempt, so you can rotate keys.

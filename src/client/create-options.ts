@@ -1,4 +1,4 @@
-// Options of the calls that create jobs.
+// Options for the calls that create jobs.
 import * as option from '../rules/options.js';
 import type { Recover } from '../rules/run-state.js';
 import type { CompletedJob, CreatedJob, Job } from '../schemas/job.js';
@@ -6,7 +6,7 @@ import type { BodyFileOptions } from '../uploading/body-files.js';
 import { WAIT_CHECKS, type WaitOptions } from '../waiting/wait-options.js';
 
 /**
- * Options of `create`.
+ * Options for `create`.
  *
  * Files in the body are uploaded after validation, each file object once per process. If no job was created, the uploads are
  * deleted. If one may have been created, the error's `uploadIds` lists them. Repeating the call with its `idempotencyKey` after a
@@ -20,7 +20,7 @@ export interface CreateCallOptions extends BodyFileOptions {
   readonly label?: string | undefined;
 }
 
-/** Options of a wait for a job that the call creates. */
+/** Options for a wait for a job that the call creates. */
 export interface CreateAndWaitOptions extends WaitOptions {
   /** Key of the first create. The same call with the same key resumes a crashed run. @default a new UUID */
   readonly idempotencyKey?: string | undefined;
@@ -44,7 +44,7 @@ export interface CreateAndWaitOptions extends WaitOptions {
   readonly recover?: Recover | undefined;
 }
 
-/** Options of `createAndWait`. `timeoutMs` limits the entire wait. */
+/** Options for `createAndWait`. `timeoutMs` limits the entire wait. */
 export interface CreateOptions
   extends Omit<CreateCallOptions, 'timeoutMs' | 'signal' | 'idempotencyKey'>,
     CreateAndWaitOptions {

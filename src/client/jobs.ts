@@ -23,7 +23,7 @@ import type {
 } from '../transport/transport.js';
 import { decodeJob, path } from './endpoint.js';
 
-/** Options of `jobs.output`. */
+/** Options for `jobs.output`. */
 export interface OutputOptions extends RequestOptions {
   /** Returns only these bytes of the file. @default the entire file */
   readonly range?: OutputRange | undefined;

@@ -1,4 +1,4 @@
 import type { WaitOptions } from '../waiting/wait-options.js';
 
-/** Options of `resume`. `timeoutMs` applies to the store, and then to each job. */
+/** Options for `resume`. `timeoutMs` applies to the store, and then to each job. */
 export interface ResumeOptions extends Omit<WaitOptions, 'throwOnFailure'> {}

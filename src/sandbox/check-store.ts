@@ -6,7 +6,7 @@ import type { Store, StoreChanges } from '../store/port.js';
 
 const realPause = (ms: number) => sleep(systemClock, ms);
 
-/** Options of {@link checkStore}. */
+/** Options for {@link checkStore}. */
 export interface CheckStoreOptions {
   /** Advances the store's clock by `ms` milliseconds. @default waits in real time, about five seconds in total */
   readonly advance?: ((ms: number) => unknown) | undefined;

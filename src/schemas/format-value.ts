@@ -1,4 +1,4 @@
-/** Formats a value for a message: short, on one line, without calling the value's own code. */
+/** Formats a value for a message: short, on one line, without calling its methods. */
 export function formatValue(value: unknown): string {
   if (typeof value === 'string') return JSON.stringify(value.length > 60 ? `${value.slice(0, 60)}…` : value);
   if (typeof value === 'number' || typeof value === 'bigint' || typeof value === 'boolean') return String(value);
@@ -12,16 +12,16 @@ export function formatKind(value: unknown): string {
   return typeof value === 'string' && value !== '' ? 'a string' : formatValue(value);
 }
 
-/** Builds the message for an invalid value. `what` describes a valid value. Shows strings only if `showsText` is true. */
-export function invalidValueMessage(name: string, what: string, value: unknown, showsText = false): string {
-  return `${name} must be ${what}, not ${showsText ? formatValue(value) : formatKind(value)}.`;
+/** Builds the message for an invalid value. `expected` describes a valid value. Shows strings only if `showsText` is true. */
+export function invalidValueMessage(name: string, expected: string, value: unknown, showsText = false): string {
+  return `${name} must be ${expected}, not ${showsText ? formatValue(value) : formatKind(value)}.`;
 }
 
 /** Builds the message for options that are not an object. `example` is the name of an option. */
-export function invalidOptionsMessage(owner: string, example: string | undefined, given: unknown): string {
+export function invalidOptionsMessage(owner: string, example: string | undefined, value: unknown): string {
   return invalidValueMessage(
     `${owner}: options`,
     example === undefined ? 'an object' : `an object such as { ${example} }`,
-    given,
+    value,
   );
 }

@@ -23,8 +23,8 @@ export interface FileOptions {
   /** Size in bytes. Required for a stream of unknown size, because the service needs it before the first byte. */
   readonly sizeBytes?: number | undefined;
   /**
-   * Called as bytes are sent, in the async context of this call. Restarts at 0 if the PUT is retried. Errors that it
-   * throws are ignored.
+   * Called as bytes are sent, in the async context of this call. `sentBytes` restarts at 0 if the PUT is retried. Errors
+   * that it throws are ignored.
    */
   readonly onProgress?: ((progress: UploadProgress) => unknown) | undefined;
   /** If `character`, throws for an image less than 300 px wide. */
@@ -33,10 +33,10 @@ export interface FileOptions {
   readonly preflight?: boolean | undefined;
 }
 
-/** Options of `uploads.upload`. */
+/** Options for `uploads.upload`. */
 export interface UploadOptions extends FileOptions, Omit<RequestOptions, 'preflight'> {}
 
-/** Options of `uploads.put`. */
+/** Options for `uploads.put`. */
 export type PutOptions = Pick<FileOptions, 'sizeBytes' | 'onProgress'> &
   Omit<RequestOptions, 'idempotencyKey' | 'preflight'>;
 

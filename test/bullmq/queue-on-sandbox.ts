@@ -15,7 +15,7 @@ import { type RealRedis, startRedis, whyNoRedis } from '../redis/real-redis.js';
 
 type Fetch = typeof globalThis.fetch;
 
-/** Options of a test queue and its sandbox. */
+/** Options for a test queue and its sandbox. */
 export interface QueueSetup extends SandboxOptions {
   readonly client?: ClientOptions;
   /** The sandbox of another queue, to share its account. */

@@ -38,7 +38,7 @@ import {
 } from './connection.js';
 import { storeFiles } from './queued-files.js';
 
-/** Options of {@link createGenQueue}. */
+/** Options for {@link createGenQueue}. */
 export interface GenQueueOptions extends QueueLocation {
   /** Called with connection errors. The connection reconnects automatically. @default errors are ignored */
   readonly onError?: ((error: Error) => void) | undefined;

@@ -22,7 +22,7 @@ import {
 } from './connection.js';
 import { createProcessor } from './process-call.js';
 
-/** Options of {@link createGenWorker}. */
+/** Options for {@link createGenWorker}. */
 export interface GenWorkerOptions extends QueueLocation {
   /**
    * Called with the completed job, at least once, and awaited before the queue job ends, so copy the file to your storage

@@ -13,7 +13,7 @@ import type { OutputDestination } from '../storage/destination.js';
 import { mayCopyLater } from '../storage/store-responses.js';
 import type { Activities, Json } from './engines.js';
 
-/** Options of {@link createActivities}. */
+/** Options for {@link createActivities}. */
 export interface ActivityOptions {
   /**
    * Returns the destination of a completed job's file, for runs with `store: true`: `s3()`, `r2()`, or your own. Derive the

@@ -50,7 +50,7 @@ export interface CloudflareStep {
   waitForEvent(name: string, options: { readonly type: string; readonly timeout: number }): Promise<unknown>;
 }
 
-/** Options of {@link cloudflareEngine}. */
+/** Options for {@link cloudflareEngine}. */
 export interface CloudflareOptions {
   /** Class from `cloudflare:workflows`. */
   readonly NonRetryableError: new (
@@ -114,7 +114,7 @@ export interface InngestStep {
   ): Promise<unknown>;
 }
 
-/** Options of {@link inngestEngine}. */
+/** Options for {@link inngestEngine}. */
 export interface InngestOptions {
   /** Class from the package `inngest`. */
   readonly NonRetriableError: new (
@@ -158,7 +158,7 @@ export interface RestateContext {
   promise(name: string): { get(): { orTimeout(ms: number): PromiseLike<unknown> } };
 }
 
-/** Options of {@link restateEngine}. */
+/** Options for {@link restateEngine}. */
 export interface RestateOptions {
   /** Class from `@restatedev/restate-sdk`. */
   readonly TerminalError: new (
@@ -230,7 +230,7 @@ export function dbosEngine(dbos: DbosSteps, activities: Activities): DurableEngi
   };
 }
 
-/** Options of {@link workflowEngine}. */
+/** Options for {@link workflowEngine}. */
 export interface WorkflowOptions {
   /** The run's hook, from `createHook`. Your webhook receiver resumes it. Without a hook, the job is only polled. */
   readonly hook?: PromiseLike<unknown> | undefined;

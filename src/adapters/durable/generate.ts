@@ -13,7 +13,7 @@ import type { StoredOutput } from '../storage/copy-output.js';
 import type { StoreEvent } from './activities.js';
 import type { DurableEngine, Json } from './engines.js';
 
-/** Options of {@link generate}. */
+/** Options for {@link generate}. */
 export interface GenerateOptions {
   /** Namespace of the create: `images`, `videos`, `videoEdits`, or `characters`. */
   readonly call: JobCall;

@@ -20,7 +20,7 @@ export interface SaveProgress {
   readonly totalBytes: number | undefined;
 }
 
-/** Options of `saveOutput`. */
+/** Options for `saveOutput`. */
 export interface SaveOutputOptions {
   /** Called after each chunk. Errors that it throws are ignored. */
   readonly onProgress?: ((progress: SaveProgress) => unknown) | undefined;

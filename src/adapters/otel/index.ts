@@ -23,7 +23,7 @@ const OTEL_OPTIONS = option.optionsOf({
 type Subscribe = (channel: string, subscriber: (message: unknown) => void) => void;
 type Diagnostics = Readonly<Record<'subscribe' | 'unsubscribe', Subscribe>>;
 
-/** Options of {@link instrumentGenClient}. */
+/** Options for {@link instrumentGenClient}. */
 interface InstrumentOptions {
   /** Provider of the tracer. @default the global provider */
   readonly tracerProvider?: TracerProvider | undefined;

@@ -41,7 +41,7 @@ export type GenPage<Proxy> = { readonly [Verb in keyof InputsOf<Proxy>]: PageVer
   watch(ticket: string): Run;
 };
 
-/** Options of {@link createGenPage}. */
+/** Options for {@link createGenPage}. */
 export interface PageOptions {
   /** The path or URL at which the proxy is mounted. */
   readonly url: string;

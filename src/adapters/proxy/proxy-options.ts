@@ -65,7 +65,7 @@ export interface UploadedFile {
   readonly file_name: string;
 }
 
-/** Options of {@link createGenProxy}. */
+/** Options for {@link createGenProxy}. */
 export interface ProxyOptions<
   User extends ProxyUser,
   Images,

@@ -6,7 +6,7 @@ import { callObserver } from '../../runtime/callbacks.js';
 import { invalidValueMessage } from '../../schemas/format-value.js';
 import { type Store, setupError } from '../../store/store.js';
 
-/** Options of {@link redisStore}. */
+/** Options for {@link redisStore}. */
 export interface RedisStoreOptions {
   /** Prefix of every key and channel. @default 'gen-client:' */
   readonly prefix?: string | undefined;

@@ -44,7 +44,7 @@ export interface CopyProgress {
   readonly totalBytes: number;
 }
 
-/** Options of `copyOutput`. */
+/** Options for `copyOutput`. */
 export interface CopyOutputOptions {
   /** Called after each chunk. Errors that it throws are ignored. */
   readonly onProgress?: ((progress: CopyProgress) => unknown) | undefined;

@@ -15,7 +15,7 @@ export interface StoredObject {
   readonly metadata?: Readonly<Record<string, string>> | undefined;
 }
 
-/** Options of `put`. */
+/** Options for `put`. */
 export interface PutObjectOptions {
   /** Media type of the file. */
   readonly contentType: string;
@@ -29,7 +29,7 @@ export interface PutObjectOptions {
   readonly overwrite: boolean;
 }
 
-/** Options of `get`. */
+/** Options for `get`. */
 export interface GetOptions {
   /** Request method. `HEAD` returns only headers. */
   readonly method: 'GET' | 'HEAD';

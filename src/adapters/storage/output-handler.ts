@@ -17,7 +17,7 @@ import type { GetOptions, OutputSource } from './destination.js';
 import { fileResponse, plainResponse } from './output-response.js';
 import { pageFailureOf } from './page-failure.js';
 
-/** Options of `createOutputHandler`. */
+/** Options for `createOutputHandler`. */
 export interface OutputHandlerOptions {
   /** Client that downloads the files. Pages never see its API key. */
   readonly client: OutputClient;

@@ -35,7 +35,7 @@ export interface S3Credentials {
   readonly sessionToken?: string | undefined;
 }
 
-/** Options of `s3`. */
+/** Options for `s3`. */
 export interface S3Options {
   /** Bucket name. */
   readonly bucket: string;

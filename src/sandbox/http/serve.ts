@@ -109,7 +109,7 @@ function urlHost(host: string): string {
   return name.includes(':') ? `[${name}]` : name;
 }
 
-/** Options of `listen`. */
+/** Options for `listen`. */
 export interface ListenOptions {
   /** Port, or 0 for any free port. @default 0 */
   readonly port?: number | undefined;

@@ -10,7 +10,7 @@ import { ServiceError } from './request.js';
 
 export const MAIN_ACCOUNT = 'main';
 
-/** Options of `createKey`. */
+/** Options for `createKey`. */
 export interface KeyOptions {
   /** The scopes of the key, for example `videos:create`. @default all of them */
   readonly scopes?: readonly (Scope | (string & {}))[] | undefined;

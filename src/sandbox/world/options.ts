@@ -29,7 +29,7 @@ export interface PricedJob {
  */
 export type Prices = number | ((job: PricedJob) => number | undefined);
 
-/** Options of `createSandbox`. */
+/** Options for `createSandbox`. */
 export interface SandboxOptions {
   /** With `manual`, time passes only when you call `advance()`. @default 'real' */
   readonly clock?: 'real' | 'manual' | undefined;
