@@ -31,17 +31,17 @@ export type StoreAccess = 'read' | 'write';
 export interface StoreDatabase {
   /** Runs `work` in a transaction. Throws SQLite's error if another process is writing. */
   transact<T>(access: StoreAccess, work: (groups: GroupTable) => T): T;
-  /** Resolves when all previous writes survive a power failure. Concurrent writes share a flush. */
+  /** Resolves once all previous writes would survive a power failure. Concurrent writes share a flush. */
   flush(): Promise<void>;
   close(): void;
 }
 
-/** Flushes the write-ahead log. Opening it without SQLite is safe, because SQLite locks only the database file. */
+/** Returns a function that flushes the write-ahead log. Opening the log without SQLite is safe, because SQLite never locks it. */
 function flusherOf(path: string): () => Promise<void> {
   let directoryFlush: Promise<void> | undefined;
   return async () => {
     await flushPath(`${path}-wal`).catch((reason) => {
-      // Without a log, the database was closed, and closing flushes it.
+      // A missing log means that the database was closed, which flushed it.
       if (fileSystemCode(reason) !== 'ENOENT') throw reason;
     });
     // The log isn't renamed while the database is open, so one directory flush is enough.
@@ -53,7 +53,7 @@ function flusherOf(path: string): () => Promise<void> {
 /** Opens a store, and creates a missing one. The path must not be a symbolic link. */
 export function openStoreDatabase(path: string): StoreDatabase {
   if (!existsSync(path)) createStoreFile(path);
-  const { ino: inode } = checkFile(path);
+  const { ino: inode } = validateFile(path);
   const database = openSqlite(locationOf(path));
   // Don't flush on commit. It would block the thread, and writes couldn't share a flush.
   database.exec('pragma synchronous = normal');
@@ -118,10 +118,10 @@ function statementsOf(database: DatabaseSync) {
 }
 
 /**
- * Throws unless the file is a store of this version. Opens it read-only, so that other files stay unchanged, and only through
- * SQLite, because closing a plain descriptor would release this process's locks on the file.
+ * Throws unless the file is a store of this version. Opens it read-only, so that a file that isn't a store stays unchanged, and only
+ * through SQLite, because closing a plain descriptor would release this process's locks on the file.
  */
-function checkFile(path: string): Stats {
+function validateFile(path: string): Stats {
   const stats = statSync(path);
   if (!stats.isFile()) {
     const what = stats.isDirectory() ? 'a directory' : 'not a regular file';
@@ -147,7 +147,7 @@ function checkFile(path: string): Stats {
   return stats;
 }
 
-/** On a read-only disk, opens the store as immutable, because SQLite can't create files next to it. */
+/** Returns the path or, if the directory isn't writable, an immutable URL, because SQLite can't create files next to it. */
 function locationOf(path: string): string {
   if (existsSync(`${path}-wal`)) return path;
   try {
@@ -196,9 +196,9 @@ function publishFile(temporary: string, path: string): void {
   try {
     linkSync(temporary, path);
   } catch (reason) {
-    if (existsSync(path)) return; // Another process was faster.
+    if (existsSync(path)) return; // Another process created it first.
     if (fileSystemCode(reason) === 'ENOENT') throw reason;
-    // The file system has no hard links.
+    // The file system doesn't support hard links.
     renameSync(temporary, path);
   }
 }
