@@ -163,7 +163,7 @@ describe.each(settingsToRun(EDITORS))('an editor with %s', (compiler) => {
     }
   });
 
-  it("suggests the default model's without a model", () => {
+  it("suggests the default model's values without a model", () => {
     expect(offered(`client.videos.createAndWait({ prompt: 'x', resolution: '|' })`)).toEqual(['480p', '720p']);
     expect(numbers(`client.videos.create({ prompt: 'x', duration: | })`)).toEqual([4, 5, 6, 8, 10]);
   });

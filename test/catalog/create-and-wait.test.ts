@@ -40,7 +40,7 @@ it.each([
   },
 );
 
-it('a create is retried with the same key while its character is under review, even at the rate limit', async () => {
+it('a create is retried with the same idempotency key while its character is under review, even at the rate limit', async () => {
   const review = () => json({ error: { code: 'character_pending' }, data: { retry_after: 1 } }, { status: 409 });
   const limits = { 'videos.create': { limit: 2, windowMs: 60_000 } };
   const { client, requests } = stubbed([review, review, () => json({ data: { job: { id: 'job_2', ...DONE } } })], {

@@ -19,7 +19,7 @@ const CALLS: readonly (readonly [string, Call])[] = [
 ];
 
 describe.each(CALLS)('videos.%s', (_, call) => {
-  it("sends its options' headers and its params with the key", async () => {
+  it('sends its params with the headers and idempotency key of its options', async () => {
     const { client, requests } = stubbed(response);
     await call(client, { prompt: 'x' }, { headers: { 'x-tenant': 'ann' }, idempotencyKey: 'order-1' });
     expect(requests).toMatchObject([

@@ -155,13 +155,13 @@ describe('an undocumented field', () => {
     expect(() => checkFieldNames('videos', { [name]: 1 })).toThrow('is not documented for');
   });
 
-  it("isn't a field of an edit that is sent as a video, or an undefined one", () => {
+  it('is neither a field of a video edit nor an undefined field', () => {
     const edit = { intent: 'video_edit', source_video_upload_id: 'upl_1', edit_mode: 'restyle', seed: 1, n: undefined };
     expect(() => checkFieldNames('videos', edit)).not.toThrow();
     expect(() => checkFieldNames('videos', { ...edit, intent: undefined })).toThrow('reference_video_upload_ids');
   });
 
-  it('is also rejected by createAndWait and characters.register', async () => {
+  it('is rejected by createAndWait and characters.register', async () => {
     const sandbox = createSandbox();
     const client = sandbox.client();
     const misspelled: object = { prompt: 'a fox', ratioo: '16:9' };
@@ -280,7 +280,7 @@ describe('without preflight', () => {
     ['service', createSandbox().client(), 'service: cannot be sent. Pass options as the second argument.'],
     ['onUpdate', () => {}, '"onUpdate" is an option: pass it as the second argument.'],
     ['signal', new AbortController().signal, '"signal" is an option: pass it as the second argument.'],
-  ])('a value that JSON has no form for is rejected: %s', async (name, value, message) => {
+  ])("a value that JSON can't represent is rejected: %s", async (name, value, message) => {
     const sandbox = createSandbox();
     const params: object = { prompt: 'a fox', [name]: value };
     const created = sandbox.client({ preflight: false }).images.create(params as never);

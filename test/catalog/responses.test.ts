@@ -20,7 +20,7 @@ const envelopes = (noun: string, record: unknown): readonly (readonly [string, u
 ];
 
 describe('a created job', () => {
-  it('includes the quote, balance, warnings, and its key', async () => {
+  it('includes the quote, balance, warnings, and idempotency key', async () => {
     expect(await create(createdJob)).toEqual({
       job,
       quoted_token_cost: 12,

@@ -91,7 +91,7 @@ describe('the endpoints', () => {
     expect(sandbox.requests[0]?.code).not.toBe('not_found');
   });
 
-  it.each(endpoints)('$method $path needs a key and its scope in the sandbox', async ({ method, path, call }) => {
+  it.each(endpoints)('$method $path needs an API key with its scope in the sandbox', async ({ method, path, call }) => {
     const sandbox = createSandbox();
     const codeFor = async (key: string) => {
       const headers = { authorization: `Bearer ${key}` };
@@ -115,7 +115,7 @@ describe('the endpoints', () => {
     },
   );
 
-  it('only GET /v1/models needs no key', async () => {
+  it('only GET /v1/models needs no API key', async () => {
     const { client, requests } = stubbed(respond, { apiKey: undefined });
     await client.models.list();
     expect(requests[0]?.headers.authorization).toBeUndefined();
@@ -125,7 +125,7 @@ describe('the endpoints', () => {
     expect(requests).toHaveLength(1);
   });
 
-  it("of a registration receives `mode`, and that of a character from a prompt doesn't", async () => {
+  it('receives `mode` from characters.register, but not from characters.create', async () => {
     const { client, requests } = stubbed(respond);
     await client.characters.register({ name: 'Ann', upload_id: 'u' });
     await client.characters.create({ name: 'Ann', prompt: 'x' });

@@ -38,7 +38,7 @@ describe('the control API', () => {
     for (const id of [body.id, '%']) expect((await control(`faults/${id}`, undefined, 'DELETE')).status).toBe(404);
   });
 
-  it("tops up, creates and revokes keys, pauses dispatch, logs the client's requests, and resets", async () => {
+  it("tops up, creates and revokes API keys, pauses dispatch, logs the client's requests, and resets", async () => {
     expect((await control('topup', { usd: 20 })).body).toEqual({ balanceTokens: 1400 });
     expect((await control('ledger')).body).toMatchObject({ balanceTokens: 1400, paidTokens: 1400 });
     const { key, webhookSecret } = (await control('keys', { scopes: ['jobs:read'], account: 'other' })).body;
@@ -54,7 +54,7 @@ describe('the control API', () => {
     expect((await control('requests')).body.requests).toEqual([]);
   });
 
-  it('serves files without a key, including ranges for players', async () => {
+  it('serves output files without an API key, including byte ranges', async () => {
     const { job } = await client.images.create({ prompt: 'a fox' });
     expect((await control(`jobs/${job.id}/output`)).status).toBe(409);
     await sandbox.advance(60_000);

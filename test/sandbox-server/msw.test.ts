@@ -26,7 +26,7 @@ afterEach(() => {
   server = setupServer(...sandboxHandlers(service));
 });
 
-it('handles every method under the base URL, and leaves everything else to other handlers', async () => {
+it('the handlers handle every method under the base URL, and leave everything else to other handlers', async () => {
   server.listen({ onUnhandledFrame: 'error' });
   const response = await fetch(`${service.baseUrl}/v1/videos?a=1`, { method: 'POST', body: 'hi' });
   expect(response.status).toBe(202);
@@ -38,7 +38,7 @@ it('handles every method under the base URL, and leaves everything else to other
   expect(await (await fetch('https://sandbox.test/prefixed')).text()).toBe('not below');
 });
 
-it('can be overridden for one call, and reset', async () => {
+it('the handlers can be overridden for one call, and restored', async () => {
   server.listen({ onUnhandledFrame: 'error' });
   server.use(http.get(`${service.baseUrl}/v1/models`, () => new HttpResponse(null, { status: 418 }), { once: true }));
   expect((await fetch(`${service.baseUrl}/v1/models`)).status).toBe(418);
@@ -46,13 +46,13 @@ it('can be overridden for one call, and reset', async () => {
   expect((await fetch(`${service.baseUrl}/v1/models`)).status).toBe(202);
 });
 
-it('reports a reset and a truncated body as network errors', async () => {
+it('a reset and a truncated body are network errors', async () => {
   server.listen({ onUnhandledFrame: 'error' });
   await expect(fetch(`${service.baseUrl}/reset`)).rejects.toThrow(TypeError);
   await expect(fetch(`${service.baseUrl}/cut`).then((response) => response.text())).rejects.toThrow(TypeError);
 });
 
-it('serves the complete sandbox to an unmodified client, including faults', async () => {
+it('the handlers serve the complete sandbox to an unmodified client, including faults', async () => {
   const sandbox = createSandbox({ clock: 'manual' });
   server = setupServer(...sandboxHandlers(sandbox));
   server.listen({ onUnhandledFrame: 'error' });

@@ -10,7 +10,7 @@ import { deferred } from '../support/deferred.js';
 const serve = (fetch: (request: Request) => Response | Promise<Response>, options: { port: number; host?: string }) =>
   serveOn(fetch, { host: '127.0.0.1', ...options });
 
-it('responds, resets, survives an error, reports a port in use, and drains on close', async () => {
+it('the server responds, drops connections, survives an error, reports a port in use, and drains on close', async () => {
   const [slowStarted, slowEnds] = [deferred(), deferred()];
   const response = async (request: Request) => {
     const { pathname } = new URL(request.url);
