@@ -389,7 +389,7 @@ describe('a path', () => {
     await deep.close();
   });
 
-  it.each([['', 7, null, 'a\0b', new URL('https://example.com/gen.store')]])('cannot be %j', (given) => {
+  it.each(['', 7, null, 'a\0b', new URL('https://example.com/gen.store')])('cannot be %j', (given) => {
     expect(() => fileStore(given as string)).toThrow('fileStore: path must be a string');
   });
 
