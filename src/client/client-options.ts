@@ -98,7 +98,7 @@ const CLIENT_OPTIONS = option.optionsOf({
   logger: option.methods('error', 'warn', 'info', 'debug'),
   logLevel: LEVEL,
   budget: option.budget,
-  hooks: option.optional(option.optionsOf(HOOK_OPTIONS, 'an object with hooks')),
+  hooks: option.optional(option.optionsOf(HOOK_OPTIONS, 'an object such as { onJob }')),
   dangerouslyAllowBrowser: option.flag,
 });
 

@@ -67,7 +67,7 @@ export class ResponseError extends CallError {
 
   /** Path of the missing or mistyped value in the body, for example `data.job.id`. */
   declare readonly path: string | undefined;
-  /** The completed job, if it still has no file. */
+  /** Completed job that still has no file. */
   declare readonly job?: Job | undefined;
 }
 

@@ -65,7 +65,8 @@ function assemble(world: World): OpenSandbox {
     finish(id, outcome = {}) {
       timeline.catchUp();
       const job = state.jobs.get(id);
-      if (job === undefined) throw new GenError(`There is no job ${formatValue(id)} in this sandbox.`);
+      if (job === undefined)
+        throw new GenError(`finish: this sandbox has no job ${formatValue(id)}. See sandbox.jobs.`);
       finishJob(world, job, { end: endOf(checkOutcome('finish', outcome)), at: timeline.now() });
     },
     get seed() {

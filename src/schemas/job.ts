@@ -117,7 +117,7 @@ export function tokensIn(value: unknown): number | undefined {
 
 /** Response to a create. Includes undocumented fields that the service sends. */
 export interface CreatedJob {
-  /** The accepted job. It may have ended already. */
+  /** Accepted job. It may have ended already. */
   job: Job;
   /** Quoted price in tokens. */
   quoted_token_cost?: number;

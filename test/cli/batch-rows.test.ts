@@ -49,13 +49,13 @@ describe('an invalid row', () => {
     [{ call: 'vidoes', prompt: 'a' }, 'call "vidoes" does not exist. Did you mean "videos"?'],
     [{ params: { prompt: 'a' }, lable: 'x' }, 'a row has no field "lable". Did you mean "label"?'],
     [{ params: { idempotency_key: 4711, prompt: 'a' } }, BAD_KEY],
-    [{ params: ['a fox'] }, 'params must be an object'],
+    [{ params: ['a fox'] }, 'params must be a JSON object.'],
     [7, 'not a JSON object'],
     [{ prompt: 'a', reference_image_upload_ids: ['upload_1', 'http://x.test/a.png'] }, NO_URL],
     [{ prompt: 'a', reference_image_upload_ids: ['none.png'] }, '"none.png" does not exist'],
     [{ prompt: 'a', n: 4 }, 'videos.create: Unknown parameter "n". Create one job for each output.'],
     [{ prompt: 'a', extraBody: { duration: 4 } }, 'duration: is a documented field. Pass it'],
-    [{ prompt: 'a', extraBody: 4 }, 'extraBody must be an object.'],
+    [{ prompt: 'a', extraBody: 4 }, 'extraBody must be a JSON object.'],
   ])('that is %j: %s', async (row, message) => {
     const actual = await parseError(`\n${JSON.stringify(row)}\n`);
     expect(actual).toContain('rows.jsonl: line 2: ');
@@ -173,9 +173,9 @@ describe('a CSV cell', () => {
   });
 
   it.each([
-    ['duration', 'five', '"five" is not a number of up to 15 digits'],
-    ['seed', '12345678901234567890', 'is not a number of up to 15 digits'],
-    ['watermark', 'yes', '"yes" is neither true nor false.'],
+    ['duration', 'five', '"five" must be a number of up to 15 digits'],
+    ['seed', '12345678901234567890', 'must be a number of up to 15 digits'],
+    ['watermark', 'yes', '"yes" must be true or false.'],
     ['references', 'https://x.test/a', 'not JSON: '],
     ['references', '"[1"', 'not JSON: '],
   ])('in %s with "%s" is rejected with its line and column', async (name, cell, problem) => {

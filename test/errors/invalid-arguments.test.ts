@@ -120,7 +120,11 @@ describe('an invalid value is rejected with the fix, and hidden if it may be a s
       () => newClient({ headers: { 'x-key': `${KEY}\n` } }),
       /^headers: x-key has a value that is invalid/,
     ],
-    ['hooks', () => newClient({ hooks: misplacedKey }), /^hooks must be an object with hooks, not a string\.$/],
+    [
+      'hooks',
+      () => newClient({ hooks: misplacedKey }),
+      /^hooks must be an object such as \{ onJob \}, not a string\.$/,
+    ],
     ['fetch', () => newClient({ fetch: misplacedKey }), /^fetch must be a function, not a string\.$/],
     ['store', () => newClient({ store: misplacedKey }), /^store must be .*, not a string\.$/],
     ['budget', () => newClient({ budget: misplacedKey }), /createBudget\(\{ maxTokens \}\).*, not a string\.$/],

@@ -79,9 +79,7 @@ describe('a rejected request', () => {
     const app = openApp({ authorize: () => ({ id }) as never });
     const { status, body } = await app.post(...VIDEO);
     expect([status, body.code]).toEqual([500, expect.any(String)]);
-    expect(app.errors).toMatchObject([
-      { message: 'authorize must return the user as { id }, with a non-empty string, or null.' },
-    ]);
+    expect(app.errors).toMatchObject([{ message: 'authorize must return { id } with a non-empty string, or null.' }]);
   });
 
   it.each([undefined, 'a fox', ['a fox']])(

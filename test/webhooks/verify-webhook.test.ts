@@ -127,7 +127,7 @@ describe('the timestamp', () => {
     const error = await verificationError(verifyAt(skewMs));
     expect(error.reason).toBe('timestamp_out_of_tolerance');
     expect(error.message).toContain(actual);
-    expect(error.message).toContain('limit is 300 s');
+    expect(error.message).toContain('toleranceSeconds is 300.');
   });
 
   test("is checked with the caller's tolerance", async () => {

@@ -70,7 +70,8 @@ const UNSUPPORTED_OPTIONS: readonly string[] = [...Object.keys(CREATE_AND_WAIT_C
 /** Parses `providerOptions.gen`. Throws a GenError for a misspelled or invalid option. */
 function readProviderOptions(providerOptions: Readonly<Record<string, unknown>>): ParsedProviderOptions {
   const gen = providerOptions.gen ?? {};
-  if (typeof gen !== 'object' || Array.isArray(gen)) throw new GenError(`${NAME} must be an object.`);
+  if (typeof gen !== 'object' || Array.isArray(gen))
+    throw new GenError(`${NAME} must be an object such as { timeoutMs: 600_000 }.`);
   const own: Record<string, unknown> = {};
   const fields: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(gen)) {

@@ -202,7 +202,7 @@ class ProxyServer<User extends ProxyUser> {
     const user = await authorize(request);
     if (!user) throw new ProxyError(401, 'unauthorized', 'Sign in first.');
     if (typeof user.id !== 'string' || user.id === '') {
-      throw new GenError('authorize must return the user as { id }, with a non-empty string, or null.');
+      throw new GenError('authorize must return { id } with a non-empty string, or null.');
     }
     // The page retries a watch, but not a create.
     if (limit && !(await limit({ user, verb }))) throw tooMany('requests', verb === 'watch');

@@ -152,7 +152,8 @@ export async function saveFile(
   if (id !== undefined) {
     const { contentType } = await client.jobs.outputInfo(job.id, { signal });
     path = join(out, `${id}${extensionFor(contentType)}`);
-    if (statSync(path, { throwIfNoEntry: false })?.isDirectory()) throw new UsageError(`"${path}" is a directory.`);
+    if (statSync(path, { throwIfNoEntry: false })?.isDirectory())
+      throw new UsageError(`"${path}" is a directory. Move it, or change the id of the row.`);
   }
   return await saveOutput(client, job, path, { signal, overwrite: force });
 }

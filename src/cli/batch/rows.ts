@@ -128,7 +128,7 @@ export async function readRows(file: PromptsFile, check: RowCheck): Promise<Row[
 
 function draftOf({ line, read }: UnparsedRow, at: { readonly folder: string; readonly sources: Sources }): RowDraft {
   const { call: name = 'videos', id, label, extraBody, ...rest } = read();
-  if (extraBody !== undefined && !isFields(extraBody)) throw new UsageError('extraBody must be an object.');
+  if (extraBody !== undefined && !isFields(extraBody)) throw new UsageError('extraBody must be a JSON object.');
   if (id !== undefined && !(typeof id === 'string' && ROW_ID.test(id))) {
     throw new UsageError('id must be 1 to 100 letters, digits, "-", "_", and "." that can name a file on any system.');
   }
@@ -145,7 +145,7 @@ function draftOf({ line, read }: UnparsedRow, at: { readonly folder: string; rea
 function onlyParams({ params, ...others }: Fields): Fields {
   const stray = Object.keys(others)[0];
   if (stray !== undefined) throw new UsageError(`a row has no field "${stray}". ${didYouMean(stray, ROW_FIELDS)}`);
-  if (!isFields(params)) throw new UsageError('params must be an object');
+  if (!isFields(params)) throw new UsageError('params must be a JSON object.');
   return params;
 }
 
@@ -325,12 +325,12 @@ function cellValue(text: string, { type, items }: FieldSchema): unknown {
     const value = /^-?\d+(\.\d+)?$/.test(text) ? Number(text) : Number.NaN;
     // A larger number would lose digits.
     if (Math.abs(value) <= Number.MAX_SAFE_INTEGER) return value;
-    throw new UsageError(`${formatValue(text)} is not a number of up to 15 digits, such as 5.`);
+    throw new UsageError(`${formatValue(text)} must be a number of up to 15 digits, such as 5.`);
   }
   if (type === 'boolean') {
     // Spreadsheets write TRUE and FALSE.
     if (/^(true|false)$/i.test(text)) return text.toLowerCase() === 'true';
-    throw new UsageError(`${formatValue(text)} is neither true nor false.`);
+    throw new UsageError(`${formatValue(text)} must be true or false.`);
   }
   if (type === 'array' && items?.type === 'string' && !text.startsWith('[')) {
     // A URL may contain semicolons, so split only before the next URL.

@@ -120,7 +120,8 @@ async function checkKey(client: GenClient, signal: AbortSignal): Promise<Check> 
     if (NotFoundError.isInstance(error)) return result('ok', 'The key is valid.');
     if (code === 'scope_missing')
       return result('warning', 'The key is valid, but lacks the scope jobs:read.', { code });
-    if (AuthenticationError.isInstance(error)) return result('failed', 'The key is invalid or revoked.', { code });
+    if (AuthenticationError.isInstance(error))
+      return result('failed', 'The key is invalid or revoked. Set GEN_API_KEY to another one.', { code });
     return result('failed', rateLimitIn(error) ?? messageOf(error), { code });
   }
 }

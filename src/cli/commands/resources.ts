@@ -26,7 +26,8 @@ export function uploadCommand(open: OpenSession): Command {
     open,
     async (session, files, flags) => {
       for (const file of files) {
-        if (referenceIn(file).kind !== 'file') throw new UsageError(`"${file}" is not a file on this machine.`);
+        if (referenceIn(file).kind !== 'file')
+          throw new UsageError(`"${file}" is not a file on this machine. Pass the path of a file.`);
       }
       const uploads: (Upload & { readonly file: string })[] = [];
       session.outcome = { uploads };

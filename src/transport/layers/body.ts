@@ -58,9 +58,7 @@ function copyBody<T>(call: Call<T>): Call<T> {
     if (json === undefined) throw new TypeError(`it is ${formatValue(body)}`);
     return { ...call, json };
   } catch (cause) {
-    throw new GenError(`${name}: the params cannot be serialized as JSON (${reasonOf(cause)}). Pass plain values.`, {
-      cause,
-    });
+    throw new GenError(`${name}: the params cannot be serialized as JSON (${reasonOf(cause)}).`, { cause });
   }
 }
 
