@@ -52,9 +52,10 @@ export const inFastify =
 export const inNest =
   (mount: (app: { use(path: string, handler: unknown): void }) => unknown): App =>
   async () => {
-    const at = (name: string) => pathToFileURL(join(ROOT, `test/receivers/node_modules/@nestjs/${name}/index.js`)).href;
-    const { Module } = await import(at('common'));
-    const { NestFactory } = await import(at('core'));
+    const moduleUrl = (name: string) =>
+      pathToFileURL(join(ROOT, `test/receivers/node_modules/@nestjs/${name}/index.js`)).href;
+    const { Module } = await import(moduleUrl('common'));
+    const { NestFactory } = await import(moduleUrl('core'));
     class AppModule {}
     Module({})(AppModule);
     const app = await NestFactory.create(AppModule, { logger: false });

@@ -19,28 +19,28 @@ export interface Receiver {
  * invalid ones. Throws an AssertionError for an unexpected response.
  */
 export async function checkReceiver(receiver: Receiver): Promise<void> {
-  const valid = await delivered(receiver, { webhookSecret: SECRETS.next });
+  const valid = await deliverJob(receiver, { webhookSecret: SECRETS.next });
   assert.equal(valid.status, 200, 'a valid event is acknowledged');
-  await until(() => timesHandled(receiver, valid.job) === 1, `${valid.job} is handled`);
+  await waitUntil(() => timesHandled(receiver, valid.job) === 1, `${valid.job} is handled`);
 
   const { headers, body } = valid.sandbox.deliveries[0] ?? assert.fail('nothing was delivered');
   const again = await fetch(receiver.url, { method: 'POST', headers, body });
   assert.equal(again.status, 200, 'a duplicate event is acknowledged');
 
-  const previous = await delivered(receiver, { webhookSecret: SECRETS.previous });
+  const previous = await deliverJob(receiver, { webhookSecret: SECRETS.previous });
   assert.equal(previous.status, 200, 'the previous secret is valid during a rotation');
-  await until(() => timesHandled(receiver, previous.job) === 1, `${previous.job} is handled`);
+  await waitUntil(() => timesHandled(receiver, previous.job) === 1, `${previous.job} is handled`);
 
-  const forged = await delivered(receiver, { webhookSecret: 'whsec_forger' });
+  const forged = await deliverJob(receiver, { webhookSecret: 'whsec_forger' });
   assert.equal(forged.status, 400, 'an event with another secret is rejected');
 
-  const tampered = await delivered(receiver, {
+  const tampered = await deliverJob(receiver, {
     webhookSecret: SECRETS.next,
     webhookFetch: (url, init) => fetch(url, { ...init, body: `${init?.body}`.replace('completed', 'COMPLETED') }),
   });
   assert.equal(tampered.status, 400, 'a modified event is rejected');
 
-  const old = await delivered(receiver, {
+  const old = await deliverJob(receiver, {
     webhookSecret: SECRETS.next,
     async webhookFetch(url, init) {
       const timestamp = Math.floor(Date.now() / 1000) - 301;
@@ -51,8 +51,8 @@ export async function checkReceiver(receiver: Receiver): Promise<void> {
   assert.equal(old.status, 400, 'an old event is rejected');
 
   // Once this last event is handled, so are all earlier ones.
-  const last = await delivered(receiver, { webhookSecret: SECRETS.next });
-  await until(() => timesHandled(receiver, last.job) === 1, `${last.job} is handled`);
+  const last = await deliverJob(receiver, { webhookSecret: SECRETS.next });
+  await waitUntil(() => timesHandled(receiver, last.job) === 1, `${last.job} is handled`);
   for (const { job } of [forged, tampered, old])
     assert.equal(timesHandled(receiver, job), 0, 'a rejected event is not handled');
   assert.equal(timesHandled(receiver, valid.job), 1, 'a duplicate event is handled once');
@@ -61,7 +61,7 @@ export async function checkReceiver(receiver: Receiver): Promise<void> {
 let seed = 0;
 
 /** Creates a job whose webhook goes to the receiver. Returns the receiver's response. */
-async function delivered({ url }: Receiver, options: SandboxOptions) {
+async function deliverJob({ url }: Receiver, options: SandboxOptions) {
   seed += 1;
   const sandbox = createSandbox({ clock: 'manual', jobDurationMs: 0, seed, ...options });
   const client = new GenClient({ apiKey: sandbox.apiKey, baseUrl: sandbox.baseUrl, fetch: sandbox.fetch });
@@ -80,7 +80,7 @@ function timesHandled(receiver: Receiver, job: string): number {
 }
 
 /** Waits for an effect of another process. */
-export async function until(isMet: () => boolean | Promise<boolean>, condition: string): Promise<void> {
+export async function waitUntil(isMet: () => boolean | Promise<boolean>, condition: string): Promise<void> {
   const end = performance.now() + PATIENCE_MS;
   while (!(await isMet())) {
     if (performance.now() > end) assert.fail(`timed out waiting until ${condition}`);

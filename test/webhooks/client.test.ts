@@ -17,7 +17,7 @@ function clientWith(webhookSecret?: string | string[]): GenClient {
   return new GenClient({ apiKey: 'key', baseUrl: 'https://gen.test', webhookSecret });
 }
 
-test("a client verifies with its own secret, or the environment's, or the call's", async () => {
+test("a client verifies with its secret, the environment's, or the call's", async () => {
   expect(await clientWith('whsec_a').verifyWebhook(await requestFor('whsec_a'))).toEqual(event);
   expect(await clientWith(['whsec_b', 'whsec_a']).verifyWebhook(await requestFor('whsec_a'))).toEqual(event);
   vi.stubEnv('GEN_WEBHOOK_SECRET', 'whsec_env');
@@ -27,7 +27,7 @@ test("a client verifies with its own secret, or the environment's, or the call's
   await expect(other).rejects.toMatchObject({ reason: 'signature_mismatch' });
 });
 
-test('a client without a secret throws, naming the option and the variable', async () => {
+test('a client without a secret throws with the option and the variable to set', async () => {
   vi.stubEnv('GEN_WEBHOOK_SECRET', undefined);
   const rejected = clientWith().verifyWebhook(await requestFor('whsec_a'));
   const message = 'webhookSecret is missing. Pass { webhookSecret }, or set GEN_WEBHOOK_SECRET.';
@@ -36,7 +36,7 @@ test('a client without a secret throws, naming the option and the variable', asy
   await expect(blank).rejects.toThrow('Pass { secret }');
 });
 
-test("a handler without a secret uses its client's, and its own other options", async () => {
+test("a handler without a secret uses its client's secret with the handler's other options", async () => {
   const handled = vi.fn();
   const onError = vi.fn();
   const handler = createWebhookHandler({ client: clientWith('whsec_a'), on: { '*': handled }, onError });
@@ -45,9 +45,9 @@ test("a handler without a secret uses its client's, and its own other options", 
   expect((await handler(await requestFor('whsec_b'))).status).toBe(400);
   const strict = createWebhookHandler({ client: clientWith('whsec_a'), onError, maxBodyBytes: 10 });
   expect((await strict(await requestFor('whsec_a'))).status).toBe(413);
-  const own = createWebhookHandler({ client: clientWith('whsec_a'), secret: 'whsec_b', onError });
-  expect((await own(await requestFor('whsec_b'))).status).toBe(200);
-  expect((await own(await requestFor('whsec_a'))).status).toBe(400);
+  const withSecret = createWebhookHandler({ client: clientWith('whsec_a'), secret: 'whsec_b', onError });
+  expect((await withSecret(await requestFor('whsec_b'))).status).toBe(200);
+  expect((await withSecret(await requestFor('whsec_a'))).status).toBe(400);
 });
 
 test('a sandbox webhook ends a wait in the same process long before the next poll', async () => {

@@ -21,8 +21,8 @@ export function handlerOf(options: WebhookHandlerOptions) {
 }
 
 /** Creates a webhook request signed with `secret`. */
-export async function delivery(sent: object | string = event, secret = SECRET): Promise<Request> {
-  const { body, headers } = await signWebhook(sent, { secret, now });
+export async function delivery(payload: object | string = event, secret = SECRET): Promise<Request> {
+  const { body, headers } = await signWebhook(payload, { secret, now });
   return new Request(HOOK, { method: 'POST', body, headers });
 }
 

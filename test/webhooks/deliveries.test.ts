@@ -26,7 +26,7 @@ describe.each(['before', 'after'] as const)('duplicates, acknowledged %s the wor
     expect(work.run).toHaveBeenCalledOnce();
   });
 
-  test('are handled after the lease if the process with the first one crashed', async () => {
+  test('are handled after the lease if the process that owned the event crashed', async () => {
     let time = NOW_MS;
     const shared = memoryStoreOn({ now: () => time, after: () => () => {} });
     await claimElsewhere(shared, 60_000);
@@ -43,23 +43,23 @@ describe.each(['before', 'after'] as const)('duplicates, acknowledged %s the wor
 });
 
 const LEASE_MS = 60_000;
-/** How long a duplicate waits for the first one's outcome, plus a tolerance for timers. */
+/** Time that a duplicate waits for the outcome of the first copy, plus a tolerance for timers. */
 const DUPLICATE_WAIT_MS = 1100;
 
 /** Creates a memory store with overrides for reads and for the nth write. The first write claims the event. */
 function storeWith({ read, writes = [] }: { read?: () => unknown; writes?: readonly (() => unknown)[] }): Store {
   const store = memoryStore();
-  let written = 0;
+  let writeCount = 0;
   return {
-    async read(...given) {
+    async read(...args) {
       await read?.();
-      return store.read(...given);
+      return store.read(...args);
     },
-    async write(...given) {
-      const fault = writes[written];
-      written += 1;
+    async write(...args) {
+      const fault = writes[writeCount];
+      writeCount += 1;
       await fault?.();
-      return store.write(...given);
+      return store.write(...args);
     },
   };
 }
@@ -71,7 +71,7 @@ function receiver(options: WebhookHandlerOptions) {
   const send = async () => handler(await delivery());
   const statusAfter = async (ms: number) => {
     const response = send();
-    await pass(ms);
+    await advance(ms);
     return settledStatus(response);
   };
   const reports = () => onError.mock.calls.map(([error]) => (error instanceof Error ? error.message : error));
@@ -79,7 +79,7 @@ function receiver(options: WebhookHandlerOptions) {
 }
 
 /** Advances time, and runs all pending work before and after. */
-async function pass(ms: number): Promise<void> {
+async function advance(ms: number): Promise<void> {
   const settle = async () => {
     for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve));
   };
@@ -109,22 +109,22 @@ describe('on a manual clock', () => {
     const read = vi.spyOn(shared, 'read');
     const { send } = receiver({ store: shared, leaseMs: 45_000 });
     const sent = send();
-    await pass(900);
+    await advance(900);
     expect(await settledStatus(sent)).toBe('no response');
-    await pass(DUPLICATE_WAIT_MS - 900);
+    await advance(DUPLICATE_WAIT_MS - 900);
     const response = await sent;
     expect([response.status, response.headers.get('retry-after')]).toEqual([503, '45']);
     expect(read).toHaveBeenCalledTimes(7);
   });
 
-  test('a duplicate is handled if the first one fails', async () => {
+  test('a duplicate is handled if the listener fails for the first copy', async () => {
     const listener = vi.fn().mockImplementationOnce(async () => {
       await new Promise((resolve) => setTimeout(resolve, 200));
       throw new Error('disk full');
     });
     const { send, statusAfter } = receiver({ on: { '*': listener } });
     const first = send();
-    await pass(100);
+    await advance(100);
     expect(await statusAfter(DUPLICATE_WAIT_MS)).toBe(200);
     expect((await first).status).toBe(500);
     expect(listener).toHaveBeenCalledTimes(2);
@@ -134,9 +134,9 @@ describe('on a manual clock', () => {
     const listener = vi.fn().mockImplementationOnce(never);
     const { send, statusAfter, reports } = receiver({ on: { '*': listener } });
     const first = send();
-    await pass(0);
+    await advance(0);
     expect(await statusAfter(DUPLICATE_WAIT_MS)).toBe(503);
-    await pass(LEASE_MS);
+    await advance(LEASE_MS);
     expect((await first).status).toBe(500);
     expect(reports()).toEqual([
       'The listener did not finish within 60000 ms (leaseMs). Another copy of the event can be handled now.',
@@ -146,24 +146,24 @@ describe('on a manual clock', () => {
   });
 
   test("a listener that fails after its lease doesn't release a duplicate's claim", async () => {
-    const late = pendingWork();
-    const next = pendingWork();
+    const lateWork = pendingWork();
+    const nextWork = pendingWork();
     const listener = vi
       .fn()
-      .mockImplementationOnce(() => late.run().then(() => Promise.reject(new Error('late'))))
-      .mockImplementationOnce(next.run);
+      .mockImplementationOnce(() => lateWork.run().then(() => Promise.reject(new Error('late'))))
+      .mockImplementationOnce(nextWork.run);
     const shared = memoryStore();
     const { send, reports } = receiver({ store: shared, on: { '*': listener } });
     const first = send();
-    await pass(LEASE_MS + 10);
+    await advance(LEASE_MS + 10);
     expect((await first).status).toBe(500);
     const second = send();
-    await pass(0);
-    late.succeed();
-    await pass(0);
+    await advance(0);
+    lateWork.succeed();
+    await advance(0);
     expect(reports()).toEqual([expect.stringContaining('did not finish'), 'late']);
     expect((await shared.read(`events/${event.id}`, ['state'])).values.state).toContain('busy');
-    next.succeed();
+    nextWork.succeed();
     expect((await second).status).toBe(200);
   });
 
@@ -171,17 +171,17 @@ describe('on a manual clock', () => {
     const late = pendingWork();
     const { send, statusAfter } = receiver({ on: { '*': late.run } });
     const first = send();
-    await pass(LEASE_MS + 10);
+    await advance(LEASE_MS + 10);
     expect((await first).status).toBe(500);
     late.succeed();
-    await pass(0);
+    await advance(0);
     expect(await statusAfter(0)).toBe(200);
     expect(late.run).toHaveBeenCalledOnce();
   });
 
   test('the lease starts before the store call, so it never expires earlier in the store', async () => {
-    const slowly = () => new Promise((resolve) => setTimeout(resolve, 1_500));
-    const { statusAfter, reports } = receiver({ store: storeWith({ writes: [slowly] }), on: { '*': never } });
+    const delayWrite = () => new Promise((resolve) => setTimeout(resolve, 1_500));
+    const { statusAfter, reports } = receiver({ store: storeWith({ writes: [delayWrite] }), on: { '*': never } });
     expect(await statusAfter(LEASE_MS + 10)).toBe(500);
     expect(reports()).toEqual([expect.stringContaining('The listener did not finish')]);
   });
@@ -192,7 +192,7 @@ describe('on a manual clock', () => {
       const listener = vi.fn();
       const { statusAfter, reports } = receiver({ ack, store: storeWith({ read: never }), on: { '*': listener } });
       expect(await statusAfter(1_990)).toBe('no response');
-      await pass(20);
+      await advance(20);
       expect(reports()).toEqual([
         'The store did not respond within 2000 ms (timeoutMs). Check the connection, or raise timeoutMs.',
       ]);

@@ -4,7 +4,7 @@ import { signWebhook, verifyWebhook, WebhookVerificationError } from '../../src/
 import { event, NOW_MS, now, SECRET } from './deliver.js';
 
 const secret = SECRET;
-const at = NOW_MS / 1000;
+const timestamp = NOW_MS / 1000;
 const options = { secret: [secret, 'whsec_previous'], now };
 const signed = await signWebhook(event, { secret, now });
 const header = String(signed.headers['X-Service-Signature']);
@@ -14,20 +14,21 @@ const body = new TextEncoder().encode(signed.body);
 interface Edit<T> {
   readonly at: number;
   readonly length: number;
-  readonly put: T;
+  readonly content: T;
 }
 
 const range = { at: fc.nat(400), length: fc.nat({ max: 3 }) };
 const SYNTAX = [',', '=', ' ', '+', '-', '0', '1', 'e9', '0x', 't=', 'v1=', ',t=1', ',v1=', ',v0=', '\n', '\0', '；'];
 const text = fc.oneof(fc.constantFrom('', ...SYNTAX), fc.string({ maxLength: 4, unit: 'binary' }));
-const editsOf = <T>(put: fc.Arbitrary<T>) => fc.array(fc.record({ ...range, put }), { minLength: 1, maxLength: 3 });
-const charCodes = (content: string) => Array.from(content, (char) => char.charCodeAt(0));
+const editsOf = <T>(content: fc.Arbitrary<T>) =>
+  fc.array(fc.record({ ...range, content }), { minLength: 1, maxLength: 3 });
+const charCodes = (text: string) => Array.from(text, (char) => char.charCodeAt(0));
 
-function edited<T extends Edit<string> | Edit<Uint8Array>>(start: number[], edits: readonly T[]): number[] {
-  return edits.reduce((units, { at, length, put }) => {
+function applyEdits<T extends Edit<string> | Edit<Uint8Array>>(start: number[], edits: readonly T[]): number[] {
+  return edits.reduce((units, { at, length, content }) => {
     const from = at % (units.length + 1);
-    const added = typeof put === 'string' ? charCodes(put) : Array.from(put);
-    return [...units.slice(0, from), ...added, ...units.slice(from + length)];
+    const insertion = typeof content === 'string' ? charCodes(content) : Array.from(content);
+    return [...units.slice(0, from), ...insertion, ...units.slice(from + length)];
   }, start);
 }
 
@@ -42,7 +43,7 @@ async function expectRejected(forged: { body: Uint8Array; signature: string }): 
 function isEquivalent(signature: string): boolean {
   const parts = signature.split(',').map((part) => part.trim().toLowerCase());
   const stamps = parts.filter((part) => part.startsWith('t='));
-  return stamps.length === 1 && stamps[0] === `t=${at}` && parts.includes(header.slice(header.indexOf('v1=')));
+  return stamps.length === 1 && stamps[0] === `t=${timestamp}` && parts.includes(header.slice(header.indexOf('v1=')));
 }
 
 /** Few in CI, many with `npm run campaign -- forgeries`. */
@@ -56,8 +57,8 @@ test('rejects every mutated header or body, unless it is equivalent', async () =
     editsOf(fc.uint8Array({ maxLength: 3 })),
     fc.constantFrom('header', 'body', 'both'),
     async (inHeader, inBody, part) => {
-      const signature = part === 'body' ? header : String.fromCharCode(...edited(charCodes(header), inHeader));
-      const bytes = part === 'header' ? body : Uint8Array.from(edited([...body], inBody));
+      const signature = part === 'body' ? header : String.fromCharCode(...applyEdits(charCodes(header), inHeader));
+      const bytes = part === 'header' ? body : Uint8Array.from(applyEdits([...body], inBody));
       fc.pre(!isEquivalent(signature) || Buffer.compare(bytes, body) !== 0);
       count++;
       await expectRejected({ body: bytes, signature });
@@ -80,17 +81,17 @@ test('rejects every flipped bit of the body and the digest', async () => {
 });
 
 test('rejects an old signature with a recent timestamp', async () => {
-  const old = await signWebhook(event, { secret, timestamp: at - 301 });
-  const signature = String(old.headers['X-Service-Signature']).replace(String(at - 301), String(at));
+  const old = await signWebhook(event, { secret, timestamp: timestamp - 301 });
+  const signature = String(old.headers['X-Service-Signature']).replace(String(timestamp - 301), String(timestamp));
   const verified = verifyWebhook({ body, headers: { 'X-Service-Signature': signature } }, options);
   await expect(verified).rejects.toMatchObject({ reason: 'signature_mismatch' });
 });
 
 test('rejects digits moved between the timestamp and the body', async () => {
   // The signed text is "<t>.<body>", so digits of the body must not count as digits of the timestamp.
-  const long = await signWebhook(`5.${signed.body}`, { secret, timestamp: Math.floor(at / 10) });
+  const long = await signWebhook(`5.${signed.body}`, { secret, timestamp: Math.floor(timestamp / 10) });
   const digest = String(long.headers['X-Service-Signature']).split('v1=')[1];
-  await expectRejected({ body, signature: `t=${at},v1=${digest}` });
+  await expectRejected({ body, signature: `t=${timestamp},v1=${digest}` });
 });
 
 test('compares every digit', async () => {

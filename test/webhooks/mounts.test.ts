@@ -1,5 +1,5 @@
-// The proxy and the webhook handler mounted in every framework as in the guides, and the errors of incorrect mounts. For Bun,
-// Deno, and Workers, see test/runtimes. For body parsers, see test/field/webhook-bodies.
+// The proxy and the webhook handler, mounted in every framework as the guides show, and the errors of incorrect mounts. For
+// Bun, Deno, and Workers, see test/runtimes. For body parsers, see test/field/webhook-bodies.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import express from 'express';
@@ -87,11 +87,11 @@ const MOUNTS: Record<string, App> = {
   'AWS Lambda, HTTP API or function URL (v2)': inLambda('v2', onLambda()),
 };
 
-let sent = 0;
+let eventCount = 0;
 /** Sends a signed event. Returns the response's status and text. */
 async function deliver({ send }: { readonly send: Send }, secret = SECRET): Promise<readonly [number, string]> {
-  sent += 1;
-  const { body, headers } = await signWebhook({ ...event, id: `evt_${sent}`, note: 'Füchse 🦊' }, { secret });
+  eventCount += 1;
+  const { body, headers } = await signWebhook({ ...event, id: `evt_${eventCount}`, note: 'Füchse 🦊' }, { secret });
   const response = await send('/webhooks', { method: 'POST', body, headers });
   return [response.status, await response.text()];
 }
@@ -99,12 +99,12 @@ async function deliver({ send }: { readonly send: Send }, secret = SECRET): Prom
 const PAGE = { 'x-gen-page': '1', 'sec-fetch-site': 'same-origin' };
 const JSON_PAGE = { ...PAGE, 'content-type': 'application/json' };
 
-const skipped = (name: string) => name === 'Nest' && whyNoNest() !== undefined;
-describe.each(Object.entries(MOUNTS).filter(([name]) => !skipped(name)))('%s', (_, open) => {
+const isSkipped = (name: string) => name === 'Nest' && whyNoNest() !== undefined;
+describe.each(Object.entries(MOUNTS).filter(([name]) => !isSkipped(name)))('%s', (_, open) => {
   test('handles a signed event, and rejects a forged one', async () => {
     await using app = await open();
     expect(await deliver(app)).toEqual([200, '']);
-    expect(listener).toHaveBeenCalledExactlyOnceWith(`evt_${sent}`);
+    expect(listener).toHaveBeenCalledExactlyOnceWith(`evt_${eventCount}`);
     expect(await deliver(app, 'whsec_forger')).toEqual([400, 'signature_mismatch']);
     expect(consoleError).not.toHaveBeenCalled();
   });

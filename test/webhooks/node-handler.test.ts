@@ -44,7 +44,7 @@ describe('the request', () => {
   });
 
   test.each<[string, WebHandler, number]>([
-    ['is not read unless the handler reads it', () => new Response('rejected', { status: 400 }), 400],
+    ["isn't read unless the handler reads it", () => new Response('rejected', { status: 400 }), 400],
     [
       'is drained after the handler stops reading',
       createWebhookHandler({ secret: SECRET, maxBodyBytes: 1000, onError: () => {} }),
@@ -89,15 +89,15 @@ describe('the request', () => {
   });
 
   test('has a body that errors if the connection is lost', async () => {
-    const seen = vi.fn();
+    const onError = vi.fn();
     await using served = await serveWeb(async (request) => {
       sent.destroy();
-      await request.text().catch(seen);
+      await request.text().catch(onError);
       return new Response();
     });
     const sent = nodeRequest(served.url, { method: 'POST', headers: { 'content-length': 100 } });
     sent.on('error', () => {}).write('half');
-    await vi.waitFor(() => expect(seen).toHaveBeenCalledOnce(), PATIENCE_MS);
+    await vi.waitFor(() => expect(onError).toHaveBeenCalledOnce(), PATIENCE_MS);
   });
 });
 
@@ -139,10 +139,10 @@ describe('the response', () => {
     );
     await using served = await serveWeb(() => new Response(body));
     const response = await new Promise<import('node:http').IncomingMessage>((resolve) => get(served.url, resolve));
-    let seen = -1;
+    let lastPulled = -1;
     // The client reads nothing, so the transfer stops once both socket buffers are full.
-    while (seen !== pulled) {
-      seen = pulled;
+    while (lastPulled !== pulled) {
+      lastPulled = pulled;
       await new Promise((resolve) => setTimeout(resolve, 150));
     }
     expect(pulled).toBeLessThan(20);
@@ -218,7 +218,7 @@ describe('a client that disconnects', () => {
     await vi.waitFor(() => expect(cancel).toHaveBeenCalledOnce(), PATIENCE_MS);
   });
 
-  test('cancels the body of a response returned afterward', async () => {
+  test('cancels the body of a response that the handler returns later', async () => {
     const cancel = vi.fn();
     await using served = await serveWeb(async ({ signal }) => {
       const isAborted = new Promise((resolve) => signal.addEventListener('abort', resolve));
@@ -281,7 +281,7 @@ describe('a handler', () => {
     expect(() => toNodeHandler(none)).toThrow(expect.objectContaining({ name: 'GenError', message }));
   });
 
-  test('can be a webhook handler, an output handler, or any other one', () => {
+  test('can be any function from a Request to a Response, and the result fits each framework', () => {
     expectTypeOf<WebhookHandler>().toExtend<WebHandler>();
     expectTypeOf<(request: Request) => Promise<Response>>().toExtend<WebHandler>();
     expectTypeOf<ReturnType<typeof toNodeHandler>>().toExtend<import('node:http').RequestListener>();

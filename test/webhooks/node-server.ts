@@ -3,7 +3,7 @@ import { type AddressInfo, connect } from 'node:net';
 import { toNodeHandler } from '../../src/adapters/node/index.js';
 import type { WebHandler } from '../../src/adapters/node/node-handler.js';
 
-export interface Served {
+export interface TestServer {
   readonly url: string;
   /** Sends raw text. Returns everything received until the server closes the connection. */
   raw(text: string): Promise<string>;
@@ -11,7 +11,7 @@ export interface Served {
 }
 
 /** Serves a node:http request listener. */
-export async function listen(listener: RequestListener): Promise<Served> {
+export async function listen(listener: RequestListener): Promise<TestServer> {
   const server = createServer(listener);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
@@ -35,6 +35,6 @@ export async function listen(listener: RequestListener): Promise<Served> {
 }
 
 /** Serves a web handler with node:http. */
-export function serveWeb(handler: WebHandler): Promise<Served> {
+export function serveWeb(handler: WebHandler): Promise<TestServer> {
   return listen(toNodeHandler(handler));
 }

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { freePort } from '../support/free-port.js';
-import { type Receiver, SECRETS, until } from './check-receiver.js';
+import { type Receiver, SECRETS, waitUntil } from './check-receiver.js';
 
 /** Runs a receiver in a separate process during `use`. */
 export async function withReceiver(
@@ -18,7 +18,7 @@ export async function withReceiver(
   }
   const url = `http://127.0.0.1:${port}/webhooks`;
   try {
-    await until(() => receiver.exitCode !== null || isListening(url), 'the receiver listens');
+    await waitUntil(() => receiver.exitCode !== null || isListening(url), 'the receiver listens');
     await use({ url, printed: () => printed });
   } catch (error) {
     throw new Error(`${error instanceof Error ? error.message : error}\nThe receiver printed:\n${printed}`);

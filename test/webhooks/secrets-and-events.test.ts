@@ -23,10 +23,10 @@ describe('the secret', () => {
 
   test('can be the next, the current, or the previous one during a rotation', async () => {
     expect(await verifyWebhook(signed, { secret: ['whsec_next', secret, 'whsec_before'], now })).toEqual(event);
-    const both = await signWebhook(event, { secret: ['whsec_next', secret], now });
-    expect(await verifyWebhook(both, { secret: 'whsec_next', now })).toEqual(event);
-    expect(await verifyWebhook(both, { secret, now })).toEqual(event);
-    await expect(verifyWebhook(both, { secret: 'whsec_gone', now })).rejects.toEqual(
+    const signedTwice = await signWebhook(event, { secret: ['whsec_next', secret], now });
+    expect(await verifyWebhook(signedTwice, { secret: 'whsec_next', now })).toEqual(event);
+    expect(await verifyWebhook(signedTwice, { secret, now })).toEqual(event);
+    await expect(verifyWebhook(signedTwice, { secret: 'whsec_retired', now })).rejects.toEqual(
       isRejectedAs('signature_mismatch'),
     );
   });
@@ -42,8 +42,8 @@ describe('the secret', () => {
   test("isn't trimmed, and the error mentions surrounding white space", async () => {
     const padded = verifyWebhook(signed, { secret: `${secret}\n`, now });
     await expect(padded).rejects.toThrow('white space');
-    const signedWithIt = await signWebhook(event, { secret: `${secret}\n`, now });
-    expect(await verifyWebhook(signedWithIt, { secret: `${secret}\n`, now })).toEqual(event);
+    const signedPadded = await signWebhook(event, { secret: `${secret}\n`, now });
+    expect(await verifyWebhook(signedPadded, { secret: `${secret}\n`, now })).toEqual(event);
   });
 
   test("doesn't appear in errors, and neither does its digest", async () => {

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { signWebhook, verifyWebhook } from '../../src/webhooks/index.js';
 import { event } from './deliver.js';
 
-// The service's header has the same syntax as Stripe's, so each library must accept the other's.
+// The service's header has the same syntax as Stripe's, so each library must accept the other's header.
 const { webhooks } = new Stripe('sk_test_none');
 const secret = 'whsec_shared';
 const payload = JSON.stringify({ ...event, prompt: 'Füchse 🦊' });

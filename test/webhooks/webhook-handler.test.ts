@@ -57,17 +57,17 @@ describe('responds', () => {
 
 describe('listeners', () => {
   test('"*" receives events without a specific listener, including undocumented types', async () => {
-    const own = vi.fn();
-    const rest = vi.fn();
-    const handler = handlerOf({ on: { 'job.completed': own, '*': rest } });
-    const later = { ...event, id: 'evt_2', type: 'job.archived' };
-    const trap = { ...event, id: 'evt_3', type: 'constructor' };
-    for (const sent of [event, later, trap]) await handler(await delivery(sent));
-    expect(own.mock.calls).toEqual([[event]]);
-    expect(rest.mock.calls).toEqual([[later], [trap]]);
+    const completedListener = vi.fn();
+    const otherListener = vi.fn();
+    const handler = handlerOf({ on: { 'job.completed': completedListener, '*': otherListener } });
+    const archived = { ...event, id: 'evt_2', type: 'job.archived' };
+    const inherited = { ...event, id: 'evt_3', type: 'constructor' };
+    for (const sent of [event, archived, inherited]) await handler(await delivery(sent));
+    expect(completedListener.mock.calls).toEqual([[event]]);
+    expect(otherListener.mock.calls).toEqual([[archived], [inherited]]);
   });
 
-  test('run once per event, while the client is notified of every duplicate', async () => {
+  test('run once per event, but the client is notified of every duplicate', async () => {
     const client = { notify: vi.fn() };
     const listener = vi.fn();
     const handler = handlerOf({ client, on: { '*': listener } });
@@ -79,24 +79,24 @@ describe('listeners', () => {
 
   test.each(['before', 'after'] as const)("run in their own request's async context, acknowledged %s", async (ack) => {
     const tenant = new AsyncLocalStorage<string>();
-    const seen: unknown[] = [];
+    const calls: unknown[] = [];
     const fail = async (event: { id: string }) => {
       await new Promise((resolve) => setTimeout(resolve, 1));
-      seen.push(['listener', event.id, tenant.getStore()]);
-      throw new Error('seen');
+      calls.push(['listener', event.id, tenant.getStore()]);
+      throw new Error('disk full');
     };
-    const onError = (_: unknown, event?: { id: string }) => seen.push(['onError', event?.id, tenant.getStore()]);
+    const onError = (_: unknown, event?: { id: string }) => calls.push(['onError', event?.id, tenant.getStore()]);
     const handler = handlerOf({ ack, on: { '*': fail }, onError });
     const send = async (id: string) => {
       const request = await delivery({ ...event, id });
       return tenant.run(`tenant of ${id}`, () => handler(request));
     };
     await Promise.all(['evt_a', 'evt_b', 'evt_c'].map(send));
-    await vi.waitFor(() => expect(seen).toHaveLength(6), PATIENCE_MS);
-    for (const [, id, store] of seen as string[][]) expect(store).toBe(`tenant of ${id}`);
+    await vi.waitFor(() => expect(calls).toHaveLength(6), PATIENCE_MS);
+    for (const [, id, store] of calls as string[][]) expect(store).toBe(`tenant of ${id}`);
   });
 
-  test.each([undefined, null, 'text', 0])('that throw %j are reported with their event', async (thrown) => {
+  test.each([undefined, null, 'text', 0])('that throw %j report it with the event', async (thrown) => {
     const onError = vi.fn();
     const fail = () => {
       throw thrown;
@@ -121,7 +121,7 @@ describe('acknowledged before the work', () => {
     expect(settled).toHaveBeenCalledOnce();
   });
 
-  test('calls waitUntil on its own context object, or otherwise the option', async () => {
+  test("calls the context's waitUntil as a method, and otherwise the option", async () => {
     const context = {
       work: [] as unknown[],
       waitUntil(work: Promise<unknown>) {
@@ -212,20 +212,20 @@ describe('createWebhookHandler', () => {
     [{ on: { 'job.failed': 'log' } }, 'on["job.failed"] must be a function, not a string.'],
     [{ on: { 'job.complete': () => {} } }, 'on has no event "job.complete". Did you mean "job.completed"?'],
     [{ __proto__: null, sercet: 'x' }, expect.stringContaining('Did you mean "secret"?')],
-  ])('rejects %j, naming the option', (options, message) => {
+  ])('throws for %j with the name of the option', (options, message) => {
     // @ts-expect-error: JavaScript callers may misspell options.
     expect(() => createWebhookHandler({ secret: SECRET, ...options })).toThrow(genError(message));
   });
 
-  test.each(['whsec_test', null, 7, () => {}])('rejects %j as its options', (given) => {
+  test.each(['whsec_test', null, 7, () => {}])('throws for %j instead of options', (options) => {
     const message = expect.stringMatching(
       /^createWebhookHandler: options must be an object such as \{ secret \}, not /,
     );
     // @ts-expect-error: JavaScript callers may pass only the secret.
-    expect(() => createWebhookHandler(given)).toThrow(genError(message));
+    expect(() => createWebhookHandler(options)).toThrow(genError(message));
   });
 
-  test('rejects a blank secret immediately without showing it', () => {
+  test('throws for a blank secret, without the other secrets in the message', () => {
     const message = 'secret is missing or blank. Pass { secret }, for example process.env.GEN_WEBHOOK_SECRET.';
     const error = expect.objectContaining({ name: 'WebhookVerificationError', message });
     expect(() => createWebhookHandler({ secret: [SECRET, ''] })).toThrow(error);

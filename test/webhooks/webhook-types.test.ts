@@ -26,7 +26,7 @@ test("a listener receives its type's event, and a misspelled type doesn't compil
   expectTypeOf(createWebhookHandler).toBeCallableWith({ secret: 'whsec', on: { 'job.complete': () => {} } });
 });
 
-/** Handles an event like a receiver that calls verifyWebhook itself. */
+/** Handles an event as a receiver does that calls verifyWebhook. */
 function linkOf(event: WebhookEvent): string {
   switch (event.type) {
     case 'job.completed':
