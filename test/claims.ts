@@ -62,7 +62,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     [
       'If a listener throws, the response is 500, so that the service can retry.',
       'test/webhooks/webhook-handler.test.ts',
-      'that throw %j are reported with their event',
+      'that throw %j report it with the event',
     ],
     [
       'Keep it on a server: a client in a page throws when it is',
@@ -186,7 +186,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     [
       'timestamp 300 seconds or more away, in either direction, is rejected',
       'test/webhooks/verify-webhook.test.ts',
-      'is accepted %i ms away',
+      'is accepted with a clock difference of %i ms',
     ],
   ],
   'docs/jobs-that-survive.md': [

@@ -14,21 +14,27 @@ export function png(width = 300, bytes = 5_000): Blob {
 export const mp4 = (bytes = 3_000) => new Blob([new Uint8Array(bytes)], { type: 'video/mp4' });
 export const mp3 = () => new Blob([new Uint8Array(2_000)], { type: 'audio/mpeg' });
 
-export function start(options: SandboxOptions = {}): { sandbox: Sandbox; client: GenClient; log: () => string[] } {
+/** Creates a sandbox with a client and a log of its requests, such as `POST /v1/videos`. */
+export function createService(options: SandboxOptions = {}): {
+  sandbox: Sandbox;
+  client: GenClient;
+  log: () => string[];
+} {
   const sandbox = createSandbox({ balanceTokens: 1e6, jobDurationMs: 0, ...options });
   const log = () =>
     sandbox.requests.map(({ method, path }) => `${method} ${path.replace(/\/(upl|job|chr)_\w+/, '/:id')}`);
   return { sandbox, client: sandbox.client(), log };
 }
-export const count = (log: readonly string[], start: string) => log.filter((line) => line.startsWith(start)).length;
+export const countLines = (log: readonly string[], start: string) =>
+  log.filter((line) => line.startsWith(start)).length;
 /** Returns the number of uploads that still exist on the service. */
-export const remaining = ({ requests }: Sandbox) => {
+export const countRemaining = ({ requests }: Sandbox) => {
   const completed = requests.filter(({ path }) => path === '/v1/uploads/complete');
   const deleted = requests.filter(({ method, status }) => method === 'DELETE' && status === 200);
   return completed.length - deleted.length;
 };
-/** `videos.create` and `videos.createAndWait` without types. */
-export function calls({ videos }: GenClient): ((params: object) => Promise<unknown>)[] {
+/** Returns `videos.create` and `videos.createAndWait` without types. */
+export function createCalls({ videos }: GenClient): ((params: object) => Promise<unknown>)[] {
   return [(params) => videos.create(params as never), (params) => videos.createAndWait(params as never)];
 }
 /** Parses a request's body. */

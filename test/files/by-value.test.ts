@@ -6,7 +6,17 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { fromPath } from '../../src/adapters/node/index.js';
 import type { CreateOptions } from '../../src/client/create-options.js';
 import { type ClientOptions, GenClient } from '../../src/index.js';
-import { bodyOf, calls, count, mp3, mp4, png, prompt, remaining, start } from './by-value-setup.js';
+import {
+  bodyOf,
+  countLines,
+  countRemaining,
+  createCalls,
+  createService,
+  mp3,
+  mp4,
+  png,
+  prompt,
+} from './by-value-setup.js';
 import { failure } from './support.js';
 
 let directory: string;
@@ -45,16 +55,16 @@ describe('a file can be passed wherever an upload ID is documented', () => {
     ['characters.createAndWait', ({ characters }) => characters.createAndWait({ name: 'Fox', ...reference() })],
   ];
   it.each(creates)('%s', async (_, call) => {
-    const { client, sandbox, log } = start();
+    const { client, sandbox, log } = createService();
     await call(client);
     const create = sandbox.requests.find(({ method, path }) => method === 'POST' && !path.startsWith('/v1/uploads'));
     expect(create?.status).toBe(200);
     expect(create?.body).toMatch(/"upl_\w+"/);
-    expect(count(log(), 'DELETE')).toBe(0);
+    expect(countLines(log(), 'DELETE')).toBe(0);
   });
 
   it('accepts a path, bytes, a Response, and an ID together', async () => {
-    const { client, sandbox } = start();
+    const { client, sandbox } = createService();
     const { upload_id } = await client.uploads.upload(png());
     await client.videos.create({
       prompt,
@@ -71,8 +81,8 @@ describe('a file can be passed wherever an upload ID is documented', () => {
     expect(new Set(ids).size).toBe(4);
   });
 
-  it("returns the create's response with withResponse, without changing the params", async () => {
-    const { client } = start();
+  it("resolves withResponse with the create's response, and doesn't change the params", async () => {
+    const { client } = createService();
     const params = { prompt, first_frame_upload_id: png() };
     const { data, attempts } = await client.videos.create(params).withResponse();
     expect([data.job.status, attempts]).toEqual(['completed', 1]);
@@ -80,18 +90,18 @@ describe('a file can be passed wherever an upload ID is documented', () => {
   });
 
   it('sends the original params even if the caller changes them meanwhile', async () => {
-    const { client, sandbox } = start();
+    const { client, sandbox } = createService();
     const params = { prompt, reference_image_upload_ids: [png()] };
-    const sent = client.videos.create(params);
+    const call = client.videos.create(params);
     params.prompt = 'another';
     params.reference_image_upload_ids.push(png());
-    await sent;
+    await call;
     const body = bodyOf(sandbox.requests.at(-1));
     expect([body.prompt, body.reference_image_upload_ids.length]).toEqual([prompt, 1]);
   });
 
-  it('sends files concurrently', async () => {
-    const { sandbox } = start();
+  it('accepts several files, which are uploaded concurrently', async () => {
+    const { sandbox } = createService();
     const { apiKey, baseUrl } = sandbox;
     let puts = 0;
     const fetch: ClientOptions['fetch'] = async (url, init) => {
@@ -107,42 +117,42 @@ describe('a file can be passed wherever an upload ID is documented', () => {
   });
 });
 
-describe('everything is validated before any bytes are sent', () => {
+describe('a create rejects before any bytes are sent for an invalid', () => {
   const large = { name: 'large', type: 'audio/mpeg', size: 16 * 1024 * 1024 + 1, stream: () => mp3().stream() };
-  const rejected: [string, () => object, string, string?][] = [
-    ['the prompt', () => ({ first_frame_upload_id: png() }), 'prompt', 'prompt_required'],
+  const invalidParams: [string, () => object, string, string?][] = [
+    ['prompt', () => ({ first_frame_upload_id: png() }), 'prompt', 'prompt_required'],
     [
-      'a combination that the service rejects',
+      'combination of files',
       () => ({ prompt, first_frame_upload_id: png(), reference_image_upload_ids: [png()] }),
       'first_frame_upload_id',
       'reference_combination_not_supported',
     ],
     [
-      'a video instead of an image, next to a valid image',
+      'video instead of an image, next to a valid image',
       () => ({ prompt, reference_image_upload_ids: [png(), mp4()] }),
       'reference_image_upload_ids[1]: an image is required, but this file is video/mp4.',
     ],
-    ['an image instead of a clip', () => ({ prompt, reference_video_upload_ids: [png()] }), 'a video is required'],
+    ['image instead of a clip', () => ({ prompt, reference_video_upload_ids: [png()] }), 'a video is required'],
     [
-      'a clip instead of audio',
+      'clip instead of audio',
       () => ({ prompt, reference_audio_upload_ids: [mp4()] }),
       'reference_audio_upload_ids[0]: an audio file is required',
     ],
     [
-      'a file over the documented size',
+      'size over the documented maximum',
       () => ({ prompt, reference_audio_upload_ids: [mp3(), large] }),
       'reference_audio_upload_ids[1]',
       'upload_too_large',
     ],
     [
-      'a stream without a length',
+      'stream without a length',
       () => ({ prompt, first_frame_upload_id: png().stream() }),
       'uploads.upload(file, { sizeBytes })',
     ],
   ];
-  it.each(rejected)('%s', async (_, params, message, code = 'upload_invalid') => {
-    const { client, log } = start();
-    for (const call of calls(client)) {
+  it.each(invalidParams)('%s', async (_, params, message, code = 'upload_invalid') => {
+    const { client, log } = createService();
+    for (const call of createCalls(client)) {
       const error = await failure(call(params()));
       expect(error).toMatchObject({ name: 'PreflightError', code });
       expect(error.message).toContain(message);
@@ -152,27 +162,27 @@ describe('everything is validated before any bytes are sent', () => {
 
   it.each<[string, (client: GenClient) => Promise<unknown>, RegExp]>([
     [
-      "an object that isn't a file",
+      "object that isn't a file",
       ({ videos }) => videos.create({ prompt, first_frame_upload_id: { path: 'fox.png' } as never }),
       /^first_frame_upload_id: .*fromPath/,
     ],
     [
-      'a missing file',
+      'path of a missing file',
       ({ characters }) => characters.register({ name: 'Fox', upload_id: fromPath(join(directory, 'no.png')) }),
       /^upload_id: .*no\.png/,
     ],
     [
-      'an image that is too narrow for a character',
+      'image that is too narrow for a character',
       ({ characters }) => characters.register({ name: 'Fox', upload_id: png(299) }),
       /^upload_id: .*299 px/,
     ],
     [
-      "an image that is too narrow for a character's references",
+      "image that is too narrow for a character's references",
       ({ characters }) => characters.create({ name: 'Fox', prompt, reference_upload_ids: [png(200)] }),
       /^reference_upload_ids\[0\]: .*200 px/,
     ],
   ])('%s', async (_, call, message) => {
-    const { client, log } = start();
+    const { client, log } = createService();
     expect((await failure(call(client))).message).toMatch(message);
     expect(log()).toEqual([]);
   });
@@ -183,37 +193,37 @@ describe("cleanup: 'after-job'", () => {
   const run = (client: GenClient, options: CreateOptions = {}) =>
     client.videos.createAndWait(params(), { cleanup: 'after-job', ...options });
 
-  it("deletes a completed job's uploads, and only with the option", async () => {
-    const { client, sandbox } = start();
+  it("deletes a completed job's uploads, which otherwise remain", async () => {
+    const { client, sandbox } = createService();
     await client.videos.createAndWait(params());
-    expect(remaining(sandbox)).toBe(2);
+    expect(countRemaining(sandbox)).toBe(2);
     await run(client);
-    expect(remaining(sandbox)).toBe(2);
+    expect(countRemaining(sandbox)).toBe(2);
   });
 
   it('deletes uploads after a failed job, even if the call resolves', async () => {
-    const { client, sandbox } = start();
+    const { client, sandbox } = createService();
     sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_rejected' });
     await expect(run(client)).rejects.toMatchObject({ code: 'generation_rejected' });
     sandbox.outcomes.next({ status: 'blocked' });
     expect(await run(client, { throwOnFailure: false })).toMatchObject({ status: 'blocked' });
-    expect(remaining(sandbox)).toBe(0);
+    expect(countRemaining(sandbox)).toBe(0);
   });
 
   it('retains uploads after a timeout or an abort, because the job continues', async () => {
-    const { client, sandbox } = start({ clock: 'manual', jobDurationMs: 60_000 });
-    const timedOut = failure(run(client, { timeoutMs: 20_000 }));
+    const { client, sandbox } = createService({ clock: 'manual', jobDurationMs: 60_000 });
+    const timeoutError = failure(run(client, { timeoutMs: 20_000 }));
     await sandbox.advance(30_000);
-    expect(await timedOut).toMatchObject({ name: 'WaitTimeoutError' });
+    expect(await timeoutError).toMatchObject({ name: 'WaitTimeoutError' });
     const controller = new AbortController();
-    const aborted = failure(run(client, { signal: controller.signal, onCreated: () => controller.abort() }));
+    const abortError = failure(run(client, { signal: controller.signal, onCreated: () => controller.abort() }));
     await sandbox.advance(100);
-    expect(await aborted).toMatchObject({ name: 'AbortError' });
-    expect(remaining(sandbox)).toBe(4);
+    expect(await abortError).toMatchObject({ name: 'AbortError' });
+    expect(countRemaining(sandbox)).toBe(4);
   });
 
-  it('is only an option of createAndWait', async () => {
-    const { client, log } = start();
+  it('is an option of createAndWait only', async () => {
+    const { client, log } = createService();
     await expect(client.videos.create(params(), { cleanup: 'after-job' } as never)).rejects.toThrow(
       'has no option "cleanup"',
     );
@@ -223,16 +233,16 @@ describe("cleanup: 'after-job'", () => {
   });
 });
 
-describe('files are uploaded once, however often a body is sent', () => {
+describe('files are uploaded once, however often the create is sent,', () => {
   it("for a create's retries", async () => {
-    const { client, sandbox, log } = start();
+    const { client, sandbox, log } = createService();
     sandbox.faults.add({ match: { method: 'POST', path: '/v1/videos' }, status: 500, times: 2 });
     await client.videos.createAndWait({ prompt, first_frame_upload_id: png() });
-    expect([count(log(), 'POST /v1/uploads/complete'), count(log(), 'POST /v1/videos')]).toEqual([1, 3]);
+    expect([countLines(log(), 'POST /v1/uploads/complete'), countLines(log(), 'POST /v1/videos')]).toEqual([1, 3]);
   });
 
   it('for resubmissions after a pending reference, and with other models', async () => {
-    const { client, sandbox, log } = start();
+    const { client, sandbox, log } = createService();
     sandbox.outcomes.next({ status: 'failed', errorCode: 'reference_asset_pending', errorData: { retry_after: 1 } });
     sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_unavailable' });
     const job = await client.videos.createAndWait(
@@ -241,34 +251,34 @@ describe('files are uploaded once, however often a body is sent', () => {
     );
     expect(job.modelId).toBe('svc-video-mini');
     expect(job.tries).toHaveLength(3);
-    expect(count(log(), 'POST /v1/uploads/complete')).toBe(1);
+    expect(countLines(log(), 'POST /v1/uploads/complete')).toBe(1);
     const creates = sandbox.requests.filter(({ path }) => path === '/v1/videos');
     expect(new Set(creates.map((create) => bodyOf(create).first_frame_upload_id)).size).toBe(1);
-    expect(remaining(sandbox)).toBe(0);
+    expect(countRemaining(sandbox)).toBe(0);
   });
 });
 
 it('a call repeated with its key returns its first job and deletes its new uploads', async () => {
-  const { client, sandbox } = start();
+  const { client, sandbox } = createService();
   const options = { idempotencyKey: 'order-17', cleanup: 'after-job' } as const;
   const create = () => client.videos.createAndWait({ prompt, first_frame_upload_id: png() }, options);
   const first = await create();
   expect((await create()).id).toBe(first.id);
   expect(sandbox.jobs).toHaveLength(1);
-  expect(remaining(sandbox)).toBe(0);
+  expect(countRemaining(sandbox)).toBe(0);
 });
 
 it("onUploadProgress sums all files, in its call's async context", async () => {
-  const { client } = start();
+  const { client } = createService();
   const tenant = new AsyncLocalStorage<string>();
-  const sums: number[] = [];
+  const progress: number[] = [];
   const onUploadProgress: CreateOptions['onUploadProgress'] = ({ sentBytes, totalBytes }) => {
-    if (totalBytes === 300_000 && tenant.getStore() === 'a') sums.push(sentBytes);
-    throw new Error('changes nothing');
+    if (totalBytes === 300_000 && tenant.getStore() === 'a') progress.push(sentBytes);
+    throw new Error('ignored');
   };
   const params = { prompt, reference_image_upload_ids: [png(300, 200_000), png(300, 100_000)] };
   await tenant.run('a', () => client.videos.create(params, { onUploadProgress }));
-  expect(sums).toEqual([...sums].sort((a, b) => a - b));
-  expect(sums.at(-1)).toBe(300_000);
-  expect(sums.length).toBeGreaterThan(3);
+  expect(progress).toEqual([...progress].sort((a, b) => a - b));
+  expect(progress.at(-1)).toBe(300_000);
+  expect(progress.length).toBeGreaterThan(3);
 });

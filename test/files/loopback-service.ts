@@ -30,7 +30,7 @@ export interface StoredOutput {
   contentType: string;
   etag?: string | undefined;
   /** For each GET in turn: the number of bytes sent before the connection is closed. */
-  readonly cuts: number[];
+  readonly cutAfter: number[];
   ranges: boolean;
   /** If true, sends no content-length. */
   chunked?: boolean;
@@ -100,7 +100,7 @@ export class LoopbackService {
     const stored: StoredOutput = {
       contentType: 'video/mp4',
       etag: `"${hash(output.body)}"`,
-      cuts: [],
+      cutAfter: [],
       ranges: true,
       redirect: false,
       ...output,
@@ -246,7 +246,7 @@ export class LoopbackService {
     });
     if (request.method === 'HEAD') return response.end();
     const part = body.subarray(from, to + 1);
-    const cut = output.cuts.shift();
+    const cut = output.cutAfter.shift();
     if (cut !== undefined) return response.write(part.subarray(0, cut), () => setImmediate(() => response.destroy()));
     if (output.stallAfter !== undefined) return response.write(part.subarray(0, output.stallAfter));
     response.end(part);

@@ -31,7 +31,7 @@ describe("a response isn't a file", () => {
 describe('a rejected file', () => {
   const now = Date.parse('2026-01-02T00:00:00.000Z');
   const [past, future] = ['2026-01-01T00:00:00.000Z', '2026-01-03T00:00:00.000Z'];
-  const reported = async (cause: unknown, job: object | undefined, signal?: AbortSignal) => {
+  const explainedError = async (cause: unknown, job: object | undefined, signal?: AbortSignal) => {
     const get = async () => job ?? Promise.reject(new Error('no connection'));
     const client = { jobs: { get }, [CLOCK]: { now: () => now, after: () => () => {} } };
     return rejection(new JobFile(client as never, 'job_1', { signal }).explainErrors(() => Promise.reject(cause)));
@@ -50,12 +50,12 @@ describe('a rejected file', () => {
     [apiError(409), { status: 'canceled' }, { code: 'job_without_output' }],
     [apiError(404), { status: 'processing' }, { code: 'job_not_finished' }],
   ])('with %s and the job %j is reported as %j', async (cause, job, expected) => {
-    const error = await reported(cause, job);
+    const error = await explainedError(cause, job);
     if (expected === undefined) expect(error).toBe(cause);
     else expect(error).toMatchObject({ name: 'DownloadError', jobId: 'job_1', cause, ...expected });
   });
 
   it("is reported with the abort's reason if the call was aborted", async () => {
-    expect(await reported(apiError(404), { status: 'processing' }, AbortSignal.abort('enough'))).toBe('enough');
+    expect(await explainedError(apiError(404), { status: 'processing' }, AbortSignal.abort('enough'))).toBe('enough');
   });
 });

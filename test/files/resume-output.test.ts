@@ -10,7 +10,7 @@ const service = openPerTest(new LoopbackService());
 const open = (options = {}) => createClient(service).jobs.output('job_1', { resume: true, ...options });
 
 it('returns a response with its headers, whose body resumes after interruptions', async () => {
-  const { etag } = service.addOutput('job_1', { body: MOVIE, cuts: [100, 0, 500_000] });
+  const { etag } = service.addOutput('job_1', { body: MOVIE, cutAfter: [100, 0, 500_000] });
   const response = await open();
   expect([response.status, response.url]).toEqual([200, `${service.baseUrl}/v1/jobs/job_1/output`]);
   const headers = { 'content-length': `${MOVIE.length}`, 'content-type': 'video/mp4', etag };
@@ -35,13 +35,13 @@ it('omits headers about encoded bytes, because the bytes are decoded', async () 
 });
 
 it("doesn't resume unless requested", async () => {
-  service.addOutput('job_1', { body: MOVIE, cuts: [500_000] });
+  service.addOutput('job_1', { body: MOVIE, cutAfter: [500_000] });
   const plain = await createClient(service).jobs.output('job_1');
   await expect(plain.arrayBuffer()).rejects.toMatchObject({ name: 'ConnectionError' });
 });
 
 it('resumes within the requested range', async () => {
-  service.addOutput('job_1', { body: MOVIE, cuts: [1_000, 2_000] });
+  service.addOutput('job_1', { body: MOVIE, cutAfter: [1_000, 2_000] });
   const response = await open({ range: { start: 10_000, end: 19_999 } });
   expect([response.status, response.headers.get('content-range')]).toEqual([206, 'bytes 10000-19999/1000000']);
   expect(await response.bytes()).toEqual(MOVIE.slice(10_000, 20_000));

@@ -1,9 +1,9 @@
-// A create's uploads remain on the service if a job uses or may use them, including for later calls with the same file.
+// A create's uploads remain on the service if a job may use them, even if a later call with the same file is rejected.
 import { describe, expect, it } from 'vitest';
 import { GenClient, GenError } from '../../src/index.js';
 import { CLOCK, systemClock } from '../../src/runtime/clock.js';
 import type { Sandbox } from '../../src/sandbox/index.js';
-import { png, prompt, remaining, start } from './by-value-setup.js';
+import { countRemaining, createService, png, prompt } from './by-value-setup.js';
 import { failure } from './support.js';
 
 const CREATE = { method: 'POST', path: '/v1/videos' } as const;
@@ -22,14 +22,14 @@ describe("an upload isn't deleted for a later, rejected call", () => {
     ['whose create lost its response', loseResponse, create],
     ['whose createAndWait lost its response', loseResponse, createAndWait],
   ])('if it belongs to a job %s', async (_, prepare, call) => {
-    const { sandbox } = start();
+    const { sandbox } = createService();
     const client = sandbox.client({ maxRetries: 0 });
     const params = { prompt, first_frame_upload_id: png() };
     prepare(sandbox);
     await call(client, params).catch(() => {});
     sandbox.faults.add({ match: CREATE, status: 402, code: 'insufficient_balance', times: 1 });
     expect(await failure(client.videos.create(params))).toMatchObject({ code: 'insufficient_balance' });
-    expect(remaining(sandbox)).toBe(1);
+    expect(countRemaining(sandbox)).toBe(1);
     expect(sandbox.jobs).toHaveLength(1);
   });
 });
@@ -38,27 +38,27 @@ describe('the error lists the remaining uploads', () => {
   const params = () => ({ prompt, first_frame_upload_id: png(), last_frame_upload_id: png() });
 
   it("after a wait's timeout, because the job continues with them", async () => {
-    const { sandbox, client } = start({ clock: 'manual', jobDurationMs: 60_000 });
-    const timedOut = failure(client.videos.createAndWait(params(), { timeoutMs: 20_000 }));
+    const { sandbox, client } = createService({ clock: 'manual', jobDurationMs: 60_000 });
+    const timeoutError = failure(client.videos.createAndWait(params(), { timeoutMs: 20_000 }));
     await sandbox.advance(30_000);
-    const { uploadIds } = (await timedOut) as Error & { uploadIds?: string[] };
+    const { uploadIds } = (await timeoutError) as Error & { uploadIds?: string[] };
     expect(uploadIds?.toSorted()).toEqual([...(sandbox.jobs[0]?.uploadIds ?? [])].sort());
     expect(uploadIds).toHaveLength(2);
   });
 
   it('after onCreated throws', async () => {
-    const { sandbox, client } = start();
-    const full = new GenError('the table is full');
+    const { sandbox, client } = createService();
+    const error = new GenError('the table is full');
     const onCreated = () => {
-      throw full;
+      throw error;
     };
-    expect(await failure(client.videos.createAndWait(params(), { onCreated }))).toBe(full);
-    expect(full.uploadIds).toHaveLength(2);
-    expect(remaining(sandbox)).toBe(2);
+    expect(await failure(client.videos.createAndWait(params(), { onCreated }))).toBe(error);
+    expect(error.uploadIds).toHaveLength(2);
+    expect(countRemaining(sandbox)).toBe(2);
   });
 
   it('unless there are none or the job has ended', async () => {
-    const { sandbox } = start();
+    const { sandbox } = createService();
     const client = sandbox.client({ maxRetries: 0 });
     for (const call of [create, createAndWait]) {
       loseResponse(sandbox);
@@ -75,7 +75,7 @@ it.each([
   ['shares its upload with a concurrent call', false, 1],
   ["is uploaded separately by a concurrent call on Workers, where calls can't wait for each other", true, 2],
 ])('a file %s', async (_, perRequest, times) => {
-  const { sandbox, log } = start();
+  const { sandbox, log } = createService();
   const { apiKey, baseUrl, fetch } = sandbox;
   const { now, after } = systemClock;
   const client = new GenClient({ apiKey, baseUrl, fetch, ...{ [CLOCK]: { now, after, perRequest } } });

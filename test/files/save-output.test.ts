@@ -32,22 +32,22 @@ afterEach(() => rm(directory, { recursive: true }));
 
 const save = (path: string | URL = target, options: Parameters<typeof saveOutput>[3] = {}) =>
   saveOutput(createClient(service), 'job_1', path, options);
-const names = async () => (await readdir(directory)).sort();
-const isMovie = async (path: string) => expect(hash(await readFile(path))).toBe(hash(MOVIE));
+const fileNames = async () => (await readdir(directory)).sort();
+const expectMovie = async (path: string) => expect(hash(await readFile(path))).toBe(hash(MOVIE));
 
 it('saves the complete file and nothing else', async () => {
-  const reported: number[] = [];
+  const progress: number[] = [];
   const saved = await save(target, {
     onProgress: ({ receivedBytes, totalBytes }) => {
       expect(totalBytes).toBe(MOVIE.length);
-      reported.push(receivedBytes);
+      progress.push(receivedBytes);
     },
   });
   expect(saved).toEqual({ path: target, sizeBytes: MOVIE.length, contentType: 'video/mp4' });
-  await isMovie(target);
-  expect(await names()).toEqual(['fox.mp4']);
-  expect(reported.at(-1)).toBe(MOVIE.length);
-  expect(reported).toEqual([...reported].sort((a, b) => a - b));
+  await expectMovie(target);
+  expect(await fileNames()).toEqual(['fox.mp4']);
+  expect(progress.at(-1)).toBe(MOVIE.length);
+  expect(progress).toEqual([...progress].sort((a, b) => a - b));
 });
 
 it('names the file after the job if the path is a directory', async () => {
@@ -56,9 +56,9 @@ it('names the file after the job if the path is a directory', async () => {
 });
 
 it('follows a redirect to storage without the key', async () => {
-  service.addOutput('job_1', { body: MOVIE, redirect: true, cuts: [700_000] });
+  service.addOutput('job_1', { body: MOVIE, redirect: true, cutAfter: [700_000] });
   await save();
-  await isMovie(target);
+  await expectMovie(target);
   const storage = service.requests.filter(({ at }) => at === 'storage');
   expect(storage).toHaveLength(2);
   expect(storage[1]?.headers.range).toMatch(/^bytes=\d+-$/);
@@ -67,9 +67,9 @@ it('follows a redirect to storage without the key', async () => {
 
 describe('after an interruption', () => {
   it("requests only the rest if the file hasn't changed", async () => {
-    const output = service.addOutput('job_1', { body: MOVIE, cuts: [500_000, 300_000, 1_000] });
+    const output = service.addOutput('job_1', { body: MOVIE, cutAfter: [500_000, 300_000, 1_000] });
     await save();
-    await isMovie(target);
+    await expectMovie(target);
     const resumed = service.downloads.slice(1).map(({ headers }) => headers);
     expect(resumed.map((headers) => headers['if-range'])).toEqual(Array(3).fill(output.etag));
     const starts = resumed.map(({ range }) => Number(/\d+/.exec(range ?? '')?.[0]));
@@ -79,20 +79,20 @@ describe('after an interruption', () => {
   });
 
   it('starts over if the file has changed, so two files are never mixed', async () => {
-    const output = service.addOutput('job_1', { body: OTHER, cuts: [500_000] });
+    const output = service.addOutput('job_1', { body: OTHER, cutAfter: [500_000] });
     output.onGet = () => {
       if (service.downloads.length === 2) Object.assign(output, { body: MOVIE, etag: '"new"' });
     };
     await save();
-    await isMovie(target);
+    await expectMovie(target);
   });
 
   it('fails with its progress, leaving no file, if it stalls', async () => {
-    service.addOutput('job_1', { body: MOVIE, cuts: [500_000, ...Array(20).fill(0)] });
+    service.addOutput('job_1', { body: MOVIE, cutAfter: [500_000, ...Array(20).fill(0)] });
     const error = await failure(save());
     expect(error).toBeInstanceOf(DownloadError);
     expect(error.message).toMatch(/last after [45]\d{5} of 2000000 bytes/);
-    expect(await names()).toEqual([]);
+    expect(await fileNames()).toEqual([]);
   });
 });
 
@@ -102,7 +102,7 @@ describe('an existing file', () => {
     expect(error).toBeInstanceOf(DownloadError);
     expect(error.message).toContain('overwrite: true');
     expect(await readFile(target, 'utf8')).toBe('mine');
-    expect(await names()).toEqual(['fox.mp4']);
+    expect(await fileNames()).toEqual(['fox.mp4']);
   };
 
   it("isn't replaced", async () => {
@@ -117,13 +117,13 @@ describe('an existing file', () => {
   });
 
   it('is replaced with overwrite, and only by the complete file', async () => {
-    const output = service.addOutput('job_1', { body: MOVIE, cuts: Array(20).fill(0) });
+    const output = service.addOutput('job_1', { body: MOVIE, cutAfter: Array(20).fill(0) });
     await writeFile(target, 'mine');
     await failure(save(target, { overwrite: true }));
     expect(await readFile(target, 'utf8')).toBe('mine');
-    output.cuts.length = 0;
+    output.cutAfter.length = 0;
     await save(target, { overwrite: true });
-    await isMovie(target);
+    await expectMovie(target);
   });
 
   it("in a directory resolves without a second download if it is this job's", async () => {
@@ -134,22 +134,22 @@ describe('an existing file', () => {
     expect(service.downloads).toHaveLength(1);
     expect(hash(await readFile(first.path))).toBe(hash(OTHER));
     await saveOutput(client, 'job_1', directory, { overwrite: true });
-    await isMovie(first.path);
+    await expectMovie(first.path);
   });
 
   it("with the caller's name resolves without a write if it is this job's, even after an interruption", async () => {
     const output = service.addOutput('job_1', { body: MOVIE });
     const first = await save();
-    output.cuts.push(700_000);
+    output.cutAfter.push(700_000);
     expect(await save()).toEqual({ ...first, existed: true });
-    await isMovie(target);
-    expect(await names()).toEqual(['fox.mp4']);
+    await expectMovie(target);
+    expect(await fileNames()).toEqual(['fox.mp4']);
   });
 
   it("isn't mistaken for this job's if only its size matches", async () => {
-    const last = MOVIE.slice();
-    last.set([1], MOVIE.length - 1);
-    for (const body of [OTHER, last]) {
+    const changedLast = MOVIE.slice();
+    changedLast.set([1], MOVIE.length - 1);
+    for (const body of [OTHER, changedLast]) {
       await writeFile(target, body);
       expect(await failure(save())).toMatchObject({ code: 'file_exists' });
       expect(hash(await readFile(target))).toBe(hash(body));
@@ -160,7 +160,7 @@ describe('an existing file', () => {
     await symlink('new.mp4', target);
     expect(await save()).toMatchObject({ path: target });
     expect((await lstat(target)).isSymbolicLink()).toBe(true);
-    await isMovie(join(directory, 'new.mp4'));
+    await expectMovie(join(directory, 'new.mp4'));
   });
 
   it('is replaced through a link, retaining its mode and the link', async () => {
@@ -170,9 +170,9 @@ describe('an existing file', () => {
     await symlink('real.mp4', target);
     await save(target, { overwrite: true });
     expect((await lstat(target)).isSymbolicLink()).toBe(true);
-    await isMovie(real);
+    await expectMovie(real);
     expect((await stat(real)).mode & 0o777).toBe(0o640);
-    expect(await names()).toEqual(['fox.mp4', 'real.mp4']);
+    expect(await fileNames()).toEqual(['fox.mp4', 'real.mp4']);
   });
 
   it.each([
@@ -201,25 +201,25 @@ describe('failures', () => {
     const error = await failure(save());
     expect(error).toMatchObject({ name: 'DownloadError', jobId: 'job_1', expiredAt: expired });
     expect(error.message).toContain(`expired at ${expired}`);
-    expect(await names()).toEqual([]);
+    expect(await fileNames()).toEqual([]);
   });
 
   it('a link that expires during the download rejects the same way', async () => {
-    const output = service.addOutput('job_1', { body: MOVIE, cuts: [500_000] });
+    const output = service.addOutput('job_1', { body: MOVIE, cutAfter: [500_000] });
     output.onGet = () => {
       if (service.downloads.length === 2)
         output.rejection = { status: 403, body: { error: { code: 'expired', message: 'The link has expired.' } } };
     };
     const error = await failure(save());
     expect(error).toMatchObject({ name: 'DownloadError', expiredAt: '2999-01-01T00:00:00.000Z' });
-    expect(await names()).toEqual([]);
+    expect(await fileNames()).toEqual([]);
   });
 
   it('an unknown job rejects with a NotFoundError', async () => {
     expect(await failure(saveOutput(createClient(service), 'job_9', target))).toMatchObject({ name: 'NotFoundError' });
   });
 
-  it('an abort leaves nothing behind and rejects with its reason', async () => {
+  it('an abort leaves no file, and rejects with its reason', async () => {
     service.addOutput('job_1', { body: MOVIE, stallAfter: 500_000 });
     const abort = new AbortController();
     const reason = new Error('enough');
@@ -228,23 +228,23 @@ describe('failures', () => {
       onProgress: ({ receivedBytes }) => receivedBytes >= 500_000 && abort.abort(reason),
     });
     expect(await failure(saving)).toBe(reason);
-    expect(await names()).toEqual([]);
+    expect(await fileNames()).toEqual([]);
   });
 });
 
 it('creates missing parent directories', async () => {
   const path = join(directory, 'new/deep/fox.mp4');
   expect((await save(path)).path).toBe(path);
-  await isMovie(path);
+  await expectMovie(path);
 });
 
 describe('a path that ends in a slash', () => {
   it('is a directory, which is created with its parents', async () => {
     const { path } = await save(join(directory, 'new/deep/'));
     expect(path).toBe(join(directory, 'new/deep/job_1.mp4'));
-    await isMovie(path);
+    await expectMovie(path);
     await save(pathToFileURL(join(directory, 'other/')));
-    await isMovie(join(directory, 'other/job_1.mp4'));
+    await expectMovie(join(directory, 'other/job_1.mp4'));
   });
 
   it.skipIf(platform() !== 'linux')(
@@ -278,7 +278,7 @@ describe('a path other than a regular file', () => {
     expect((await failure(save(target, { overwrite: true }))).message).toContain('is not a regular file');
     expect((await lstat(target)).isSocket()).toBe(true);
     server.close();
-    expect((await names()).filter((name) => name !== 'fox.mp4')).toEqual([]);
+    expect((await fileNames()).filter((name) => name !== 'fox.mp4')).toEqual([]);
   });
 
   it.each<[string, () => string]>([
@@ -300,22 +300,22 @@ it.each<[string, { client?: unknown; job?: unknown; path?: unknown; options?: ob
   ['a missing job', { job: null }, 'Pass a job or its ID'],
   ['a missing path', { path: null }, 'path must be a non-empty string'],
   ['an unknown option', { options: { overwite: true } }, 'Did you mean "overwrite"?'],
-])('%s is reported with the fix', async (_, given, message) => {
-  const all = { client: createClient(service), job: 'job_1', path: target, options: {}, ...given };
+])('%s is rejected with the fix', async (_, overrides, message) => {
+  const all = { client: createClient(service), job: 'job_1', path: target, options: {}, ...overrides };
   const error = await failure(saveOutput(all.client as never, all.job as never, all.path as never, all.options));
   expect(error.name).toBe('GenError');
   expect(error.message).toContain(message);
 });
 
-it('a file without a content-length is complete if its size matches HEAD', async () => {
+it("a file without a content-length is saved only if its size is HEAD's", async () => {
   const fetchOf = (bytes: string) => async (_: unknown, init?: RequestInit) =>
     init?.method === 'HEAD'
       ? new Response(null, { headers: { 'content-type': 'video/mp4', 'content-length': '4' } })
       : new Response(new Blob([bytes]).stream(), { headers: { 'content-type': 'video/mp4' } });
-  const saved = (bytes: string) => saveOutput(createClient(service, { fetch: fetchOf(bytes) }), 'job_1', target);
-  await expect(saved('01')).rejects.toMatchObject({ name: 'DownloadError', code: 'interrupted' });
-  expect(await names()).toEqual([]);
-  expect(await saved('0123')).toMatchObject({ sizeBytes: 4 });
+  const saveBytes = (bytes: string) => saveOutput(createClient(service, { fetch: fetchOf(bytes) }), 'job_1', target);
+  await expect(saveBytes('01')).rejects.toMatchObject({ name: 'DownloadError', code: 'interrupted' });
+  expect(await fileNames()).toEqual([]);
+  expect(await saveBytes('0123')).toMatchObject({ sizeBytes: 4 });
 });
 
 it('a killed process leaves only a partial file, which a later run for the path removes after an hour', async () => {
@@ -330,18 +330,18 @@ it('a killed process leaves only a partial file, which a later run for the path 
   const flags = ['--import', `${ROOT}scripts/typescript.mjs`, '--input-type=module-typescript', '-e', program];
   const [, signal] = await once(spawn(process.execPath, flags, { stdio: 'inherit' }), 'exit');
   expect(signal).toBe('SIGKILL');
-  const [part = '', ...others] = await names();
+  const [part = '', ...others] = await fileNames();
   expect([part, others]).toEqual([expect.stringMatching(/^\.gen-/), []]);
   service.addOutput('job_1', { body: MOVIE });
   await save();
-  await isMovie(target);
-  expect(await names()).toContain(part);
+  await expectMovie(target);
+  expect(await fileNames()).toContain(part);
   const before = Date.now() / 1_000 - 61 * 60;
   await utimes(join(directory, part), before, before);
   await save(join(directory, 'other.mp4'));
-  expect(await names()).toContain(part);
+  expect(await fileNames()).toContain(part);
   await save(target, { overwrite: true });
-  await expect.poll(names).toEqual(['fox.mp4', 'other.mp4']);
+  await expect.poll(fileNames).toEqual(['fox.mp4', 'other.mp4']);
 });
 
 describe('concurrent calls that save one job to one path', () => {
@@ -349,12 +349,12 @@ describe('concurrent calls that save one job to one path', () => {
     ['a path', () => target, 'fox.mp4'],
     ['a directory', () => directory, 'job_1.mp4'],
   ])('to %s: one saves, and the others resolve with existed', async (_, path, name) => {
-    service.addOutput('job_1', { body: MOVIE, cuts: [1_000_000, 2_000_000, 500_000, 900_000] });
+    service.addOutput('job_1', { body: MOVIE, cutAfter: [1_000_000, 2_000_000, 500_000, 900_000] });
     const all = await Promise.all(Array.from({ length: 8 }, () => save(path())));
     expect(all.filter(({ existed }) => existed !== true)).toHaveLength(1);
     for (const saved of all) expect(saved).toMatchObject({ sizeBytes: MOVIE.length, contentType: 'video/mp4' });
-    await isMovie(join(directory, name));
-    expect(await names()).toEqual([name]);
+    await expectMovie(join(directory, name));
+    expect(await fileNames()).toEqual([name]);
   });
 
   it("don't mistake another job's file for their own", async () => {
@@ -364,13 +364,13 @@ describe('concurrent calls that save one job to one path', () => {
     const rejected = all.filter(({ status }) => status === 'rejected');
     expect(rejected).toHaveLength(2);
     for (const { reason } of rejected as PromiseRejectedResult[]) expect(reason).toMatchObject({ code: 'file_exists' });
-    expect(await names()).toEqual(['fox.mp4']);
+    expect(await fileNames()).toEqual(['fox.mp4']);
   });
 
   it('all resolve with overwrite, with the complete file each time', async () => {
     const all = await Promise.all(Array.from({ length: 5 }, () => save(target, { overwrite: true })));
     expect(all.map(({ sizeBytes }) => sizeBytes)).toEqual(Array(5).fill(MOVIE.length));
-    await isMovie(target);
-    expect(await names()).toEqual(['fox.mp4']);
+    await expectMovie(target);
+    expect(await fileNames()).toEqual(['fox.mp4']);
   });
 });

@@ -5,22 +5,23 @@ import { describe, expect, it } from 'vitest';
 import { fromPath } from '../../src/adapters/node/index.js';
 import type { SandboxOptions } from '../../src/sandbox/index.js';
 import { persistentStore } from '../support/persistent-store.js';
-import { bodyOf, png, prompt, start } from './by-value-setup.js';
+import { bodyOf, createService, png, prompt } from './by-value-setup.js';
 import { failure } from './support.js';
 
 const CREATES = { method: 'POST', path: '/v1/videos' } as const;
 
 function setUp(options: SandboxOptions = {}) {
-  const { sandbox, client } = start({ limits: 'off', ...options });
-  const sent = (line: string) => sandbox.requests.filter(({ method, path }) => `${method} ${path}`.startsWith(line));
-  const uploads = () => sent('POST /v1/uploads/complete').length;
-  const frames = () => sent('POST /v1/videos').map((create): string => bodyOf(create).first_frame_upload_id);
-  const keys = () => sent('POST /v1/videos').map(({ headers }) => headers['idempotency-key']);
-  return { sandbox, client, sent, uploads, frames, keys };
+  const { sandbox, client } = createService({ limits: 'off', ...options });
+  const requestsTo = (line: string) =>
+    sandbox.requests.filter(({ method, path }) => `${method} ${path}`.startsWith(line));
+  const countUploads = () => requestsTo('POST /v1/uploads/complete').length;
+  const frames = () => requestsTo('POST /v1/videos').map((create): string => bodyOf(create).first_frame_upload_id);
+  const keys = () => requestsTo('POST /v1/videos').map(({ headers }) => headers['idempotency-key']);
+  return { sandbox, client, sent: requestsTo, uploads: countUploads, frames, keys };
 }
 
 describe('an object is uploaded once while its upload exists', () => {
-  it("across consecutive and concurrent calls, and an account's clients", async () => {
+  it('by consecutive calls, concurrent calls, and several clients of an account', async () => {
     const { sandbox, client, uploads, frames } = setUp();
     const file = png();
     await client.videos.create({ prompt, first_frame_upload_id: file });
@@ -34,7 +35,7 @@ describe('an object is uploaded once while its upload exists', () => {
     expect(uploads()).toBe(2);
   });
 
-  it('by concurrent calls, even if one of them fails', async () => {
+  it('by concurrent calls, one of which fails', async () => {
     const { sandbox, client, uploads } = setUp();
     const file = png();
     const abort = new AbortController();
@@ -62,7 +63,7 @@ describe('an object is uploaded once while its upload exists', () => {
     expect(uploads()).toBe(4);
   });
 
-  it('and again after the upload was deleted', async () => {
+  it('and again after its upload was deleted', async () => {
     const { client, uploads, frames, sent } = setUp();
     const file = png();
     await client.videos.createAndWait({ prompt, first_frame_upload_id: file });
@@ -106,13 +107,13 @@ describe('an object is uploaded once while its upload exists', () => {
 });
 
 describe('an upload deleted by the service', () => {
-  const forgotten = { status: 404, code: 'reference_upload_not_found' };
+  const NOT_FOUND = { status: 404, code: 'reference_upload_not_found' };
 
   it('is uploaded again once, and the create is retried with its key', async () => {
     const { sandbox, client, uploads, frames, keys } = setUp();
     const params = { prompt, first_frame_upload_id: png() };
     await client.videos.create(params);
-    sandbox.faults.add({ match: CREATES, ...forgotten, times: 1 });
+    sandbox.faults.add({ match: CREATES, ...NOT_FOUND, times: 1 });
     const { idempotencyKey } = await client.videos.create(params);
     expect(uploads()).toBe(2);
     const [first, rejected, again] = frames();
@@ -127,7 +128,7 @@ describe('an upload deleted by the service', () => {
     const { sandbox, client, uploads, keys } = setUp();
     const params = { prompt, first_frame_upload_id: png() };
     await client.videos.create(params);
-    sandbox.faults.add({ match: CREATES, ...forgotten, times: 2 });
+    sandbox.faults.add({ match: CREATES, ...NOT_FOUND, times: 2 });
     const { idempotencyKey } = await client.videos.create(params, { idempotencyKey: 'order-1' });
     expect(idempotencyKey).toBe('order-1:f1');
     expect(keys().slice(1)).toEqual(['order-1', 'order-1', 'order-1:f1']);
@@ -139,7 +140,7 @@ describe('an upload deleted by the service', () => {
     const client = sandbox.client({ store: persistentStore(), maxRetries: 0 });
     const params = { prompt, first_frame_upload_id: png() };
     await client.videos.create(params);
-    sandbox.faults.add({ match: CREATES, ...forgotten, times: 2 });
+    sandbox.faults.add({ match: CREATES, ...NOT_FOUND, times: 2 });
     sandbox.faults.add({ match: CREATES, status: 500, code: 'internal_error', times: 1 });
     const error = await failure(client.videos.create(params, { idempotencyKey: 'k'.repeat(255) }));
     const { idempotencyKey } = error as Error & { idempotencyKey?: string };
@@ -150,7 +151,7 @@ describe('an upload deleted by the service', () => {
 
   it('is an error if this call uploaded it', async () => {
     const { sandbox, client, uploads } = setUp();
-    sandbox.faults.add({ match: CREATES, ...forgotten, times: 1 });
+    sandbox.faults.add({ match: CREATES, ...NOT_FOUND, times: 1 });
     const create = client.videos.create({ prompt, first_frame_upload_id: png() });
     await expect(create).rejects.toMatchObject({ code: 'reference_upload_not_found' });
     expect(uploads()).toBe(1);

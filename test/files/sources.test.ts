@@ -1,4 +1,4 @@
-// Upload sources before any call: kind, content, and reasons for rejection.
+// Upload sources: kind, content, metadata, and errors.
 import { Readable } from 'node:stream';
 import { runInNewContext } from 'node:vm';
 import { afterEach, describe, expect, it, vi } from 'vitest';
@@ -40,9 +40,9 @@ describe("a stream that isn't sent is canceled", () => {
     const cancel = vi.fn();
     await expect(describeFile(new ReadableStream({ cancel }), options)).rejects.toThrow(GenError);
     await vi.waitFor(() => expect(cancel).toHaveBeenCalledOnce());
-    const own = new Readable({ read() {} });
-    await expect(describeFile(own, options)).rejects.toThrow(GenError);
-    await vi.waitFor(() => expect(own.destroyed).toBe(true));
+    const nodeStream = new Readable({ read() {} });
+    await expect(describeFile(nodeStream, options)).rejects.toThrow(GenError);
+    await vi.waitFor(() => expect(nodeStream.destroyed).toBe(true));
   });
 
   it('if the sender locked its body', async () => {
@@ -96,8 +96,8 @@ describe('a source is recognized', () => {
       () => response({ 'content-disposition': disposition }),
       { name },
     ]),
-  ])('%s', async (_, given, expected) => {
-    const source = recognizeSource(given());
+  ])('%s', async (_, createSource, expected) => {
+    const source = recognizeSource(createSource());
     expect(source).toMatchObject(expected);
     expect(await contentOf(source)).toEqual([...BYTES]);
   });
@@ -117,25 +117,25 @@ it("reads jsdom's Blob, which has neither arrayBuffer() nor stream()", async () 
       }
     },
   );
-  const bare = (blob: Blob): Blob =>
+  const withoutMethods = (blob: Blob): Blob =>
     Object.defineProperties(blob, {
       arrayBuffer: { value: undefined },
       stream: { value: undefined },
-      slice: { value: (start: number, end: number) => bare(new Blob([BYTES.subarray(start, end)])) },
+      slice: { value: (start: number, end: number) => withoutMethods(new Blob([BYTES.subarray(start, end)])) },
     });
-  const source = recognizeSource(bare(new Blob([BYTES], { type: 'image/png' })));
+  const source = recognizeSource(withoutMethods(new Blob([BYTES], { type: 'image/png' })));
   expect(source).toMatchObject({ kind: 'a Blob', type: 'image/png', sizeBytes: 5, repeatable: true });
   expect(await contentOf(source)).toEqual([...BYTES]);
 });
 
 describe('a source is rejected', () => {
-  const read = new Response('x');
-  void read.text();
+  const readResponse = new Response('x');
+  void readResponse.text();
   const locked = new Blob([BYTES]).stream();
   locked.getReader();
   it.each<[unknown, string]>([
     [new Response(null), 'The Response has no body, or its body was already read.'],
-    [read, 'The Response has no body, or its body was already read.'],
+    [readResponse, 'The Response has no body, or its body was already read.'],
     [locked, 'The ReadableStream is locked'],
     [new URL('https://a.test'), 'fromPath(path)'],
     [{ buffer: BYTES }, 'Pass its buffer: file.buffer'],
@@ -190,9 +190,9 @@ describe("a file's metadata", () => {
 
 describe("an upload's body", () => {
   it.each([
-    ['a Blob itself, unread', new Blob([BYTES]), []],
+    ['the same Blob, unread', new Blob([BYTES]), []],
     [
-      'the collected bytes of a Blob look-alike',
+      'a Blob with the bytes of an object like a Blob',
       { size: 5, stream: () => new Blob([BYTES]).stream() },
       [
         [0, 5],
@@ -200,13 +200,13 @@ describe("an upload's body", () => {
       ],
     ],
   ])('without a content-length is %s', async (_, given, read) => {
-    const sent: [number, number][] = [];
-    const file = openFile(given, { onProgress: ({ sentBytes, totalBytes }) => sent.push([sentBytes, totalBytes]) });
+    const progress: [number, number][] = [];
+    const file = openFile(given, { onProgress: ({ sentBytes, totalBytes }) => progress.push([sentBytes, totalBytes]) });
     vi.stubGlobal('Deno', {});
     const body = await file.body(() => {});
     expect(body).toBeInstanceOf(Blob);
     expect(await new Response(body).bytes()).toEqual(BYTES);
-    expect(sent).toEqual(read);
+    expect(progress).toEqual(read);
   });
 });
 

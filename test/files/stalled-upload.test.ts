@@ -9,7 +9,7 @@ const SIZE = 20_000_000;
 /** The client's `timeoutMs`, and the time for the last bytes in its socket's buffer. */
 const STALL_MS = 300 + 10_486;
 
-it("an upload times out on bytes without progress, whatever the file's size", async () => {
+it("an upload without progress times out, whatever the file's size", async () => {
   let received = 0;
   const server = createServer((request, response) => {
     const { port } = server.address() as AddressInfo;

@@ -1,4 +1,4 @@
-// An upload's three steps as separate calls, with all response formats.
+// An upload's three steps as separate calls, with each accepted response format.
 import { expect, it } from 'vitest';
 import { BASE_URL, json, rejection, stubbed } from '../transport/support.js';
 
@@ -6,8 +6,8 @@ const FOX = { file_name: 'fox.png', mime_type: 'image/png', file_size: 3, upload
 const respondWith = (body: unknown, init?: ResponseInit) => stubbed(() => json(JSON.stringify(body), init));
 const url = 'https://storage.test/put/upl_1';
 const headers = { 'content-type': 'image/png' };
-const bare = { upload_id: 'upl_1', direct_upload_url: url };
-const record = { ...bare, headers };
+const withoutHeaders = { upload_id: 'upl_1', direct_upload_url: url };
+const record = { ...withoutHeaders, headers };
 
 it.each<[string, object]>([
   ['data', { success: true, data: record }],
@@ -20,10 +20,13 @@ it.each<[string, object]>([
   ],
   ...['upload_headers', 'direct_upload_headers', 'required_headers'].map((field): [string, object] => [
     `data with ${field}`,
-    { data: { ...bare, [field]: headers } },
+    { data: { ...withoutHeaders, [field]: headers } },
   ]),
-  ['data with headers as pairs', { data: { ...bare, headers: [['content-type', 'image/png']] } }],
-  ['data with headers as objects', { data: { ...bare, headers: [{ name: 'content-type', value: 'image/png' }] } }],
+  ['data with headers as pairs', { data: { ...withoutHeaders, headers: [['content-type', 'image/png']] } }],
+  [
+    'data with headers as objects',
+    { data: { ...withoutHeaders, headers: [{ name: 'content-type', value: 'image/png' }] } },
+  ],
 ])('step 1 accepts a response with the upload in %s', async (_, body) => {
   expect(await respondWith(body).client.uploads.create(FOX)).toMatchObject(record);
 });
@@ -62,7 +65,7 @@ it('an invalid upload or a misspelled option rejects before anything is sent', a
 });
 
 it('an invalid returned header rejects with an UploadError, and the upload is deleted', async () => {
-  const { client, requests } = respondWith({ data: { ...bare, headers: { 'x-meta-name': 'лиса' } } });
+  const { client, requests } = respondWith({ data: { ...withoutHeaders, headers: { 'x-meta-name': 'лиса' } } });
   expect(await rejection(client.uploads.upload(new Blob(['x'], { type: 'image/png' })))).toMatchObject({
     name: 'UploadError',
     step: 'put',

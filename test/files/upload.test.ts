@@ -85,12 +85,12 @@ it('sends exactly the returned headers to storage, without the API key', async (
   }
 });
 
-it('omits headers that only the runtime can set, in any spelling', async () => {
+it('omits headers that only the runtime can set, whatever their case', async () => {
   const client = createClient(service);
   const params = { file_name: 'a.png', mime_type: 'image/png', file_size: PNG.length, upload_type: 'IMAGE' } as const;
   const created = await client.uploads.create(params);
-  const own = { 'Content-Length': '7', Host: 'evil.test', Connection: 'x', 'Transfer-Encoding': 'x', Expect: 'x' };
-  await client.uploads.put({ ...created, headers: { ...created.headers, ...own } }, new Blob([PNG]));
+  const reserved = { 'Content-Length': '7', Host: 'evil.test', Connection: 'x', 'Transfer-Encoding': 'x', Expect: 'x' };
+  await client.uploads.put({ ...created, headers: { ...created.headers, ...reserved } }, new Blob([PNG]));
   const put = service.requests.find(({ at }) => at === 'storage');
   expect(put?.headers['content-length']).toBe(`${PNG.length}`);
   expect(put?.headers.host).not.toBe('evil.test');
@@ -98,17 +98,17 @@ it('omits headers that only the runtime can set, in any spelling', async () => {
 });
 
 it('reports progress exactly up to the size, never backward', async () => {
-  const reported: number[] = [];
+  const progress: number[] = [];
   await upload(fromPath(file), {
     onProgress: ({ sentBytes, totalBytes }) => {
       expect(totalBytes).toBe(PNG.length);
-      reported.push(sentBytes);
+      progress.push(sentBytes);
     },
   });
-  expect(reported[0]).toBe(0);
-  expect(reported.at(-1)).toBe(PNG.length);
-  expect(reported).toEqual([...new Set(reported)].sort((a, b) => a - b));
-  expect(reported.length).toBeGreaterThan(3);
+  expect(progress[0]).toBe(0);
+  expect(progress.at(-1)).toBe(PNG.length);
+  expect(progress).toEqual([...new Set(progress)].sort((a, b) => a - b));
+  expect(progress.length).toBeGreaterThan(3);
 });
 
 describe('rejects before any bytes are sent', () => {
@@ -233,7 +233,7 @@ describe('a storage error', () => {
     expect(service.uploads.get('up_2')).toMatchObject({ sha256: hash(MP4), completed: true });
   });
 
-  it.each(STALE)("%i %s twice doesn't blame the API key", async (status, code) => {
+  it.each(STALE)("%i %s twice isn't reported as an error of the API key", async (status, code) => {
     rejectPuts(status, code, 2);
     const error = await failure(upload(blob()));
     expect(error).toMatchObject({ name: 'UploadError', step: 'put', recovery: 'retry' });
@@ -241,14 +241,14 @@ describe('a storage error', () => {
     expect(service.uploads.size).toBe(0);
   });
 
-  it("doesn't blame the API key for a stream that can't be retried, either", async () => {
+  it("isn't reported as an error of the API key for a stream that can't be retried", async () => {
     rejectPuts(403, 'AccessDenied', 1);
     const error = await failure(upload(stream(), { sizeBytes: MP4.length }));
     expect(error).toMatchObject({ step: 'put', recovery: 'retry' });
     expect(puts()).toHaveLength(1);
   });
 
-  it.each([401, 400, 404, 412])('%i affects only this upload', async (status) => {
+  it.each([401, 400, 404, 412])("%i isn't retried, and can be retried by the caller", async (status) => {
     rejectPuts(status, 'Fault', 1);
     const error = await failure(upload(blob()));
     expect(error).toMatchObject({ step: 'put', recovery: 'retry' });
@@ -257,7 +257,7 @@ describe('a storage error', () => {
 });
 
 describe('when a step fails, an upload', () => {
-  it('identifies the step in the error, and leaves nothing behind if its create failed', async () => {
+  it('rejects with the step and the cause', async () => {
     const body = '{"error":{"code":"upload_invalid","message":"No such type."}}';
     service.faults.push({ step: 'create', status: 400, body });
     const error = await failure(upload(blob()));
@@ -290,7 +290,7 @@ describe('when a step fails, an upload', () => {
     expect(service.uploads.size).toBe(0);
   });
 
-  it('reveals neither key nor signature', async () => {
+  it("rejects without the API key and the URL's signature in the error", async () => {
     service.faults.push({ step: 'put', status: 400 });
     const error = await failure(upload(blob()));
     const text = `${error.message} ${error.stack} ${JSON.stringify(error)} ${JSON.stringify(error.cause)}`;

@@ -34,7 +34,11 @@ async function withService(
     bytes.set([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
     writeFileSync(join(directory, 'fox.png'), bytes);
     service.addOutput('job_complete', { body: new Uint8Array(2_000_000).fill(9) });
-    service.addOutput('job_interrupted', { body: new Uint8Array(2_000_000).fill(7), cuts: [500_000], redirect: true });
+    service.addOutput('job_interrupted', {
+      body: new Uint8Array(2_000_000).fill(7),
+      cutAfter: [500_000],
+      redirect: true,
+    });
     assertSteps(await run({ baseUrl: service.baseUrl, path: join(directory, 'fox.png'), directory }), total);
     const completed = [...service.uploads.values()].filter((upload) => upload.completed);
     assert.equal(completed.length, uploads);

@@ -45,7 +45,7 @@ export async function runCampaign(copies: number, seed: number): Promise<Campaig
     versions.set(id, hashes);
     const cuts = Array.from({ length: upTo(4) }, () => upTo(body.length));
     serviceFaults += cuts.length;
-    const output = service.addOutput(id, { body, cuts, ranges: random() < 0.9, chunked: random() < 0.1 });
+    const output = service.addOutput(id, { body, cutAfter: cuts, ranges: random() < 0.9, chunked: random() < 0.1 });
     let requests = 0;
     output.onGet = () => {
       requests += 1;

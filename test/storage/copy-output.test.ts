@@ -24,7 +24,7 @@ const stored = () => store.objects.get('fox.mp4');
 
 describe('the source', () => {
   it('is resumed with range requests while the put continues', async () => {
-    const output = service.addOutput('job_1', { body: MOVIE, cuts: [400_000, 200_000, 1] });
+    const output = service.addOutput('job_1', { body: MOVIE, cutAfter: [400_000, 200_000, 1] });
     expect(await copy()).toMatchObject({ sha256: SHA256, existed: false });
     expect(store.puts).toBe(1);
     const ranges = service.downloads.slice(1).map(({ headers }) => [headers.range, headers['if-range']]);
@@ -32,7 +32,7 @@ describe('the source', () => {
   });
 
   it('is copied again if it changes, so that two files are never mixed', async () => {
-    const output = service.addOutput('job_1', { body: OTHER_MOVIE, cuts: [400_000] });
+    const output = service.addOutput('job_1', { body: OTHER_MOVIE, cutAfter: [400_000] });
     output.onGet = () => {
       if (service.downloads.length === 2) Object.assign(output, { body: MOVIE, etag: '"new"' });
     };
@@ -42,7 +42,7 @@ describe('the source', () => {
   });
 
   it('rejects with a DownloadError if it is always interrupted, and nothing is stored', async () => {
-    service.addOutput('job_1', { body: MOVIE, cuts: [400_000, ...Array(20).fill(0)] });
+    service.addOutput('job_1', { body: MOVIE, cutAfter: [400_000, ...Array(20).fill(0)] });
     expect(await failure(copy())).toMatchObject({ name: 'DownloadError', code: 'interrupted', jobId: 'job_1' });
     expect(store.puts).toBe(1);
     expect(stored()).toBeUndefined();

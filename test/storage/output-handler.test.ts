@@ -44,9 +44,9 @@ describe('the file', () => {
   });
 
   it('recovers from an interruption', async () => {
-    service.addOutput('job_1', { body: MOVIE, cuts: [100_000, 100_000] });
+    service.addOutput('job_1', { body: MOVIE, cutAfter: [100_000, 100_000] });
     expect(await (await serve()).bytes()).toEqual(MOVIE);
-    service.addOutput('job_1', { body: MOVIE, cuts: [50_000] });
+    service.addOutput('job_1', { body: MOVIE, cutAfter: [50_000] });
     expect(await (await serve({}, undefined, range('bytes=1000-199999'))).bytes()).toEqual(MOVIE.slice(1_000, 200_000));
   });
 });

@@ -90,7 +90,7 @@ describe.skipIf(!miniflare)('R2 in workerd', () => {
   });
 
   it('stores the complete file over a connection interrupted three times', async () => {
-    service.addOutput('job_1', { body: MOVIE, cuts: [300_000, 5, 400_000] });
+    service.addOutput('job_1', { body: MOVIE, cutAfter: [300_000, 5, 400_000] });
     expect(await json('/copy')).toMatchObject({ sha256: SHA256 });
     expect((await bytes()).equals(MOVIE)).toBe(true);
   });
@@ -101,13 +101,13 @@ describe.skipIf(!miniflare)('R2 in workerd', () => {
   });
 
   it("accepts jobs.output's body unchanged, because its length is known", async () => {
-    service.addOutput('job_1', { body: MOVIE, cuts: [400_000] });
+    service.addOutput('job_1', { body: MOVIE, cutAfter: [400_000] });
     expect(await json('/put')).toEqual({ size: MOVIE.length });
     expect((await bytes()).equals(MOVIE)).toBe(true);
   });
 
   it('serves jobs.output with its length', async () => {
-    service.addOutput('job_1', { body: MOVIE, cuts: [400_000] });
+    service.addOutput('job_1', { body: MOVIE, cutAfter: [400_000] });
     const response = await request('/plain');
     expect(response.headers.get('content-length')).toBe(`${MOVIE.length}`);
     expect(Buffer.from(await response.arrayBuffer()).equals(MOVIE)).toBe(true);

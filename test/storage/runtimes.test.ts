@@ -23,7 +23,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 /** Runs a program with a client and the file of `job_1`, whose download is interrupted. Returns its JSON output. */
 async function runIn(name: keyof typeof FLAGS, runtime: string, program: string): Promise<unknown> {
-  service.addOutput('job_1', { body: MOVIE, cuts: [700_000] });
+  service.addOutput('job_1', { body: MOVIE, cutAfter: [700_000] });
   const path = join(folder, `${name}.mjs`);
   const imports = `import { GenClient } from '${ROOT}dist/index.js';
      import { copyOutput, createOutputHandler, s3 } from '${ROOT}dist/storage.js';
