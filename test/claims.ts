@@ -206,7 +206,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     [
       'and at most five, however many runs wait',
       'test/durable/crowd.test.ts',
-      '%i concurrent runs need at most five steps each for their creates, in order (%i processes)',
+      '%i concurrent runs create their jobs in at most five steps each, in order within a minute (%i processes)',
     ],
     [
       'grow from 10 seconds to at most five minutes',
@@ -284,9 +284,9 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     [
       '64 of a user together, and 16 unfinished uploads, then 429',
       'test/proxy/open-requests.test.ts',
-      "counts a user's open creates, uploads, bytes, and waits together: 64, then 429",
+      'allows a user 64 open creates, uploads, and waits in total',
     ],
-    ['408 after ten seconds', 'test/proxy/attacks.test.ts', 'whose body never ends times out after ten seconds'],
+    ['408 after ten seconds', 'test/proxy/attacks.test.ts', 'with an endless body times out after ten seconds'],
   ],
   'SECURITY.md': [
     [

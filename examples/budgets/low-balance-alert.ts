@@ -1,4 +1,4 @@
-// Alerts a chat channel when the account's balance is low, once until it is topped up.
+// Alerts a chat channel when the account's balance becomes low. The next alert follows a top-up.
 import { createBudget, GenClient } from 'gen-client';
 
 const { ALERT_URL = '' } = process.env;

@@ -1,4 +1,4 @@
-// A web application with a budget per tenant, and one for all tenants together. All processes share them.
+// A web application with a budget per tenant and a total budget. All processes share them.
 import { BudgetExceededError, createBudget, GenClient } from 'gen-client';
 import { redisStore } from 'gen-client/redis';
 import { Redis } from 'ioredis';

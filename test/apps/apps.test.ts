@@ -123,7 +123,7 @@ describe('a nested Express router', () => {
 });
 
 describe('Fastify', () => {
-  test("creates a video, rejects invalid params, and leaves Fastify's own errors unchanged", async () => {
+  test("creates a video, rejects invalid params, and leaves Fastify's errors unchanged", async () => {
     serveApps({ jobDurationMs: 0 });
     const log = vi.spyOn(console, 'error').mockImplementation(() => {});
     const { app } = await import('../../examples/apps/fastify.js');

@@ -84,7 +84,7 @@ describeWithRedis('queued calls with a budget', () => {
     expect(sandbox.jobs).toHaveLength(3);
   });
 
-  it('fail with the fix if the worker returns no budget for the scope', async () => {
+  it('fail with a setup error if the worker has no budget for the scope', async () => {
     const { sandbox, queue, startWorker, untilEnded, failures } = open();
     startWorker();
     await queue.videos.create(PARAMS, { budgetScope: 'fox' });

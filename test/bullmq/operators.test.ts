@@ -37,7 +37,7 @@ describeWithRedis('deduplication', () => {
 describeWithRedis("an account's call", () => {
   const { open } = queuesOnSandboxes();
 
-  it("is skipped by another account's worker, and processed by its own", async () => {
+  it('is processed by a worker of that account, and skipped by other workers', async () => {
     const staging = open({ jobDurationMs: 100 });
     const { queue, sandbox, startWorker, untilEnded } = staging;
     // The service accepts the create, but its response is lost.

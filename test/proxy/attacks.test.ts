@@ -55,7 +55,7 @@ describe('a request', () => {
     expect(response.headers.get('vary')).toContain('Origin');
   });
 
-  it("that preflights is rejected by default, even from the app's own origin", async () => {
+  it("for a preflight is rejected by default, even from the app's origin", async () => {
     expect((await openApp().send('videos', { method: 'OPTIONS', headers: { origin: APP } })).status).toBe(405);
   });
 });
@@ -151,7 +151,7 @@ describe("a page's request", () => {
     expect(bytesRead).toBeLessThan(1_000_000);
   });
 
-  it('whose body never ends times out after ten seconds', async () => {
+  it('with an endless body times out after ten seconds', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     const app = openApp();
     const body = new ReadableStream({ start: (stream) => stream.enqueue(new TextEncoder().encode('{"key":')) });

@@ -26,7 +26,7 @@ describe('createGenProxy', () => {
     ['an origin with a trailing slash', { origins: ['https://app.example/'] }, 'origins must be a list of origins'],
     ['a host instead of an origin', { origins: ['app.example'] }, 'origins must be a list of origins'],
     ['a string instead of a list', { origins: 'https://app.example' }, 'origins must be a list of origins'],
-  ])('rejects %s with the fix in its message', (_, invalid, message) => {
+  ])('rejects %s, and says what is valid', (_, invalid, message) => {
     const create = () => createGenProxy({ ...VALID, ...invalid } as never);
     expect(create).toThrow(GenError);
     expect(create).toThrow(message);

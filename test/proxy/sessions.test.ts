@@ -27,16 +27,16 @@ describe('the user of a create', () => {
 
   it("has a stable hash, which the app's value replaces", async () => {
     const app = openApp({
-      create: { videos: (input: { own?: string }) => ({ ...INPUT, safety_identifier: input.own }) },
+      create: { videos: (input: { identifier?: string }) => ({ ...INPUT, safety_identifier: input.identifier }) },
     });
     const identifiers: unknown[] = [];
-    for (const [key, user, own] of [
+    for (const [key, user, identifier] of [
       ['a', 'ann'],
       ['b', 'ann'],
       ['c', 'ben'],
       ['d', 'ann', 'user-7'],
     ] as const) {
-      expect((await app.post('videos', { key: `${KEY}${key}`, input: { own } }, { user })).status).toBe(200);
+      expect((await app.post('videos', { key: `${KEY}${key}`, input: { identifier } }, { user })).status).toBe(200);
       identifiers.push(createdBody(app).safety_identifier);
     }
     expect(identifiers[0]).toBe(identifiers[1]);

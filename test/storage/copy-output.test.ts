@@ -221,7 +221,7 @@ describe('callbacks and options', () => {
     ['a missing job', { job: null }, 'Pass a job or its ID'],
     ['a missing destination', { destination: null }, 'destination must be an object with the method put, not null'],
     ['a destination without put', { destination: {} }, 'destination must be an object with the method put'],
-  ])('%s is rejected with the fix', async (_, invalid, message) => {
+  ])('%s is rejected, and the message says what is valid', async (_, invalid, message) => {
     const args = { client: createClient(service), job: 'job_1', destination: { put }, options: {}, ...invalid };
     const error = await failure(
       copyOutput(args.client as never, args.job as never, args.destination as never, args.options),

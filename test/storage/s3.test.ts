@@ -250,7 +250,7 @@ describe("the store's rejections", () => {
     ['an unknown key', unknownKey, 'InvalidAccessKeyId', 403, 'InvalidAccessKeyId'],
     ['a wrong region', { region: 'us-west-2' }, 'AuthorizationHeaderMalformed', 400, 'eu-central-1'],
     ['an unknown bucket', { bucket: 'nowhere' }, 'NoSuchBucket', 404, 'NoSuchBucket'],
-  ])('%s is reported once, with the fix', async (_, options, code, status, fix) => {
+  ])("%s is reported with the store's code, and not retried", async (_, options, code, status, fix) => {
     const error = await failure(copy(options));
     expect(error).toBeInstanceOf(StorageError);
     expect(error).toMatchObject({ code, status, store: 's3' });

@@ -41,7 +41,7 @@ interface SerializedModel {
 interface ModelSource {
   /** Created by the first call, so that a missing option fails that call and not the import. */
   readonly client: () => Promise<GenClient>;
-  /** Options with which another process can create the same client with its own key. */
+  /** Options from which another process creates an equal client, with the key of its environment. */
   readonly config: () => PlainOptions;
 }
 
@@ -101,16 +101,20 @@ class GenImageModel implements ImageModelV4 {
 
   async doGenerate(call: ImageModelV4CallOptions): Promise<ImageModelV4Result> {
     const image = prepareImage(this.modelId, call);
-    return this.#withKeys({ call, ownKey: image.own.idempotencyKey }, this.#source.client, async (client, keys) => {
-      const { done, metadata, ...result } = await createOutputs(client, 'image', { call, keys, ...image });
-      return {
-        ...result,
-        images: done.map((output) => output.bytes),
-        isRetryable: false,
-        providerMetadata: { gen: { images: metadata } },
-        response: responseMetadata(this.modelId),
-      };
-    });
+    return this.#withKeys(
+      { call, optionKey: image.parsed.idempotencyKey },
+      this.#source.client,
+      async (client, keys) => {
+        const { done, metadata, ...result } = await createOutputs(client, 'image', { call, keys, ...image });
+        return {
+          ...result,
+          images: done.map((output) => output.bytes),
+          isRetryable: false,
+          providerMetadata: { gen: { images: metadata } },
+          response: responseMetadata(this.modelId),
+        };
+      },
+    );
   }
 }
 
@@ -158,7 +162,7 @@ class GenVideoModel implements Experimental_VideoModelV4 {
 
   async doStart(call: VideoCall): Promise<Experimental_VideoModelV4OperationStartResult> {
     return this.#withKeys(call, (client, video) => {
-      rejectWaitingOptions(video.own);
+      rejectWaitingOptions(video.parsed);
       return startJobs(client, this.modelId, video);
     });
   }
@@ -182,7 +186,7 @@ class GenVideoModel implements Experimental_VideoModelV4 {
     const part = call.webhookUrl === undefined ? -1 : this.#partUrls.indexOf(call.webhookUrl);
     if (part >= 0) this.#partUrls.splice(part, 1);
     const video = prepareVideo(this.modelId, call);
-    const keyed = { call, ownKey: video.own.idempotencyKey, isPart: part >= 0 };
+    const keyed = { call, optionKey: video.parsed.idempotencyKey, isPart: part >= 0 };
     return this.#outputKeys(keyed, this.#source.client, (client, keys) => run(client, { call, keys, ...video }));
   }
 }

@@ -39,7 +39,7 @@ export interface KeyedCall<Call> extends PreparedCall {
 export async function createOutputs(
   client: GenClient,
   mediaType: 'image' | 'video',
-  { body, own, call, keys, ...prepared }: KeyedCall<ImageModelV4CallOptions | VideoCall>,
+  { body, parsed, call, keys, ...prepared }: KeyedCall<ImageModelV4CallOptions | VideoCall>,
 ) {
   const warnings = [...prepared.warnings];
   const { abortSignal: signal } = call;
@@ -50,7 +50,7 @@ export async function createOutputs(
       warnings.push(...serviceWarnings(created));
     };
     const options: Omit<CreateOptions, 'throwOnFailure'> = {
-      ...own.options,
+      ...parsed.options,
       idempotencyKey: key,
       headers: plainHeaders(call.headers),
       signal,
@@ -201,14 +201,14 @@ export function createOutputKeys() {
   return async <T>(
     {
       call,
-      ownKey,
+      optionKey,
       isPart = false,
-    }: { readonly call: KeyedCoreCall; readonly ownKey: string | undefined; readonly isPart?: boolean },
+    }: { readonly call: KeyedCoreCall; readonly optionKey: string | undefined; readonly isPart?: boolean },
     client: () => Promise<GenClient>,
     run: (client: GenClient, keys: readonly string[]) => Promise<T>,
   ): Promise<T> => {
     const { n, headers = call } = call;
-    const callerKey = ownKey ?? keyFromHeaders(call.headers);
+    const callerKey = optionKey ?? keyFromHeaders(call.headers);
     const concurrent = starts.get(callerKey ?? headers);
     const start = concurrent ?? { calls: 0 };
     starts.set(callerKey ?? headers, start);

@@ -72,14 +72,14 @@ function readProviderOptions(providerOptions: Readonly<Record<string, unknown>>)
   const gen = providerOptions.gen ?? {};
   if (typeof gen !== 'object' || Array.isArray(gen))
     throw new GenError(`${NAME} must be an object such as { timeoutMs: 600_000 }.`);
-  const own: Record<string, unknown> = {};
+  const optionValues: Record<string, unknown> = {};
   const fields: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(gen)) {
-    if (OPTION_NAMES.includes(name)) own[name] = value;
+    if (OPTION_NAMES.includes(name)) optionValues[name] = value;
     else if (name !== 'idempotency_key') fields[checkedField(name)] = value;
   }
-  option.checkOptions(NAME, PROVIDER_OPTIONS, own);
-  const { idempotencyKey: key = Reflect.get(gen, 'idempotency_key'), ...options } = own as GenProviderOptions;
+  option.checkOptions(NAME, PROVIDER_OPTIONS, optionValues);
+  const { idempotencyKey: key = Reflect.get(gen, 'idempotency_key'), ...options } = optionValues as GenProviderOptions;
   recoverRules(options.recover);
   // Null is an error, as for the client's keys.
   const idempotencyKey = key === undefined ? undefined : idempotencyKeyOf(key, undefined);
@@ -115,7 +115,7 @@ export type VideoCall = Experimental_VideoModelV4CallOptions & { readonly webhoo
 /** A call converted to the service's params. */
 export interface PreparedCall {
   readonly body: Record<string, unknown>;
-  readonly own: ParsedProviderOptions;
+  readonly parsed: ParsedProviderOptions;
   /** Settings that the service doesn't support. */
   readonly warnings: SharedV4Warning[];
 }
@@ -183,8 +183,8 @@ function buildCall(
   fields: Readonly<Record<string, unknown>>,
   warnings: SharedV4Warning[],
 ): PreparedCall {
-  const own = readProviderOptions(call.providerOptions);
-  return { body: { model: modelId, prompt: call.prompt ?? '', ...fields, ...own.fields }, own, warnings };
+  const parsed = readProviderOptions(call.providerOptions);
+  return { body: { model: modelId, prompt: call.prompt ?? '', ...fields, ...parsed.fields }, parsed, warnings };
 }
 
 function unsupported(feature: string, details: string): SharedV4Warning {

@@ -40,7 +40,7 @@ export async function startJobs(
   video: KeyedCall<VideoCall>,
 ): Promise<Experimental_VideoModelV4OperationStartResult> {
   const { keys, call } = video;
-  const { maxRetries, preflight, label, timeoutMs, pollIntervalMs } = video.own.options;
+  const { maxRetries, preflight, label, timeoutMs, pollIntervalMs } = video.parsed.options;
   const options = {
     ...(maxRetries !== undefined && { maxRetries }),
     ...(preflight !== undefined && { preflight }),

@@ -99,8 +99,10 @@ function isKnownStep(step: RunStep | null | undefined): boolean {
 
 /** Builds a call's state from its record and the worker's rules. A record with a failure was restarted by an operator. */
 export function loadRun({ id = '', data }: Pick<GenQueueJob, 'id' | 'data'>, rules: RunRules): JobRunState {
-  const own = { ...rules, recover: data.recover ?? rules.recover };
-  const run = data.run ? { ...data.run, rules: own } : startRun({ key: id, shortKey: shortenKey(id), rules: own });
+  const callRules = { ...rules, recover: data.recover ?? rules.recover };
+  const run = data.run
+    ? { ...data.run, rules: callRules }
+    : startRun({ key: id, shortKey: shortenKey(id), rules: callRules });
   return data.failure === undefined ? run : resumeRun(run);
 }
 

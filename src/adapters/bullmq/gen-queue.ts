@@ -154,7 +154,7 @@ interface EnqueueOptions extends Omit<JobsOptions, 'jobId' | 'attempts' | 'backo
   readonly signal?: AbortSignal | undefined;
 }
 
-/** BullMQ's own job options, which it validates itself. */
+/** BullMQ's job options, which BullMQ validates. */
 const ENGINE_OPTIONS = [
   'continueParentOnFailure',
   'deduplication',
@@ -192,7 +192,7 @@ const UNSUPPORTED = {
     'In another queue, repeat a job of your own with upsertJobScheduler. Queue the call from it, with a new jobId each time.',
 } as const;
 
-/** Attempts are unlimited, because only BullMQ's own errors, for example of Redis, count. */
+/** Attempts are unlimited, because only BullMQ's errors, for example of Redis, count. */
 const UNLIMITED_ATTEMPTS = { attempts: Number.MAX_SAFE_INTEGER, backoff: { type: 'fixed', delay: 5_000 } } as const;
 const TIMEOUT_MS = 10_000;
 

@@ -91,7 +91,7 @@ const WORKER_OPTIONS = option.optionsOf({
 
 /** A running worker. */
 export interface GenWorker {
-  /** BullMQ's own worker, for its events. */
+  /** BullMQ's worker, for its events. */
   readonly worker: Worker<GenJobData, GenJobResult>;
   /**
    * Closes the worker within 5 seconds. Aborts requests, which other workers send again with their keys. A longer

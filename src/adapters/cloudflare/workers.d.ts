@@ -1,4 +1,4 @@
-// The part of Cloudflare's runtime module that this package uses. Users have Cloudflare's own types.
+// The part of Cloudflare's runtime module that this package uses. Users have Cloudflare's types.
 declare module 'cloudflare:workers' {
   /** Base class of every Durable Object. */
   export const DurableObject: abstract new (ctx: never, env: never) => object;

@@ -242,7 +242,7 @@ class ProxyServer<User extends ProxyUser> {
     }
     const jobs = await Promise.all(entries.map((entry) => this.#watched(entry, user)));
     const holdMs = hold === false ? 0 : (this.#options.holdMs ?? DEFAULT_HOLD_MS);
-    // Real time, like the page's own clock.
+    // Real time, like the page's clock.
     const startMs = systemClock.now();
     const results = await this.#watches.progress(jobs, { user: user.id, holdMs, signal: request.signal });
     const replies = await Promise.all(jobs.map(({ id }, at) => this.#reply(id, results[at], user, request)));

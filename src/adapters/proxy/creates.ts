@@ -73,7 +73,7 @@ export class Creates<User extends ProxyUser> {
     }
     if (entry) return entry.created;
     const created = open.during(user.id, () => this.#send({ verb, input, key }, user));
-    // On Workers, a promise ends with its own request, so no other request may await it.
+    // On Workers, a promise ends with the request that created it, so no other request may await it.
     if (!clock.perRequest) this.#keys.set(key, { digest, created });
     try {
       setAndEvict(this.#keys, key, { digest, created: await created }, MAX_KEYS);

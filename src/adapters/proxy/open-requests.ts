@@ -28,10 +28,11 @@ export class OpenRequests {
   /** Adds a request, and releases those in `instead`. Throws a 429 if the user has too many. */
   acquire(user: string, instead: readonly OpenRequest[] = []): OpenRequest {
     const { what, max, maxAgeMs } = this.#options;
-    const own = this.#open.get(user) ?? new Map<OpenRequest, number>();
-    const isFull = () => own.size - instead.filter((request) => own.has(request)).length >= max;
+    const userRequests = this.#open.get(user) ?? new Map<OpenRequest, number>();
+    const isFull = () => userRequests.size - instead.filter((request) => userRequests.has(request)).length >= max;
     if (isFull()) {
-      for (const [request, sinceMs] of own) if (this.#now() - sinceMs >= maxAgeMs) own.delete(request);
+      for (const [request, sinceMs] of userRequests)
+        if (this.#now() - sinceMs >= maxAgeMs) userRequests.delete(request);
     }
     if (isFull()) throw tooMany(what, true);
     for (const request of instead) request.release();
@@ -50,15 +51,15 @@ export class OpenRequests {
 
   /** Adds a request without checking the limit. */
   add(user: string): OpenRequest {
-    const own = this.#open.get(user) ?? new Map<OpenRequest, number>();
+    const userRequests = this.#open.get(user) ?? new Map<OpenRequest, number>();
     const request: OpenRequest = {
       release: () => {
-        own.delete(request);
-        if (own.size === 0 && this.#open.get(user) === own) this.#open.delete(user);
+        userRequests.delete(request);
+        if (userRequests.size === 0 && this.#open.get(user) === userRequests) this.#open.delete(user);
       },
     };
-    own.set(request, this.#now());
-    this.#open.set(user, own);
+    userRequests.set(request, this.#now());
+    this.#open.set(user, userRequests);
     return request;
   }
 }

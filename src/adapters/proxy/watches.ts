@@ -104,7 +104,7 @@ export class Watches {
     current?.lingerTimer?.();
     if (current) return current;
     const wait = new SharedWait();
-    // On Workers, work can't outlive the request that started it, so each request has its own wait.
+    // On Workers, work can't outlive the request that started it, so each request has a separate wait.
     if (!this.#clock.perRequest) this.#waits.set(id, wait);
     const update = (view: JobView) => {
       this.recordOutcome(id, view);
@@ -147,7 +147,7 @@ export class Watches {
       const collect = (ms: number) => undo.push(systemClock.after(ms, done));
       const check = () => {
         if (isReady()) holdMs === 0 ? done() : collect(COLLECT_CHANGES_MS);
-        // On Workers, each request starts with its own poll, which doesn't count as a change.
+        // On Workers, each request starts with a poll, which doesn't count as a change.
         else if (holdMs > 0 && !this.#clock.perRequest) collect(COLLECT_PROGRESS_MS);
       };
       for (const { wait } of waits) {

@@ -40,16 +40,16 @@ function paramsSchema<Shape extends z.ZodRawShape>(shape: Shape, check: Check): 
   const fields = Object.keys(shape);
   const schema = z.strictObject(shape).superRefine((params, context) => {
     // Preflight doesn't check fields that a caller adds with `extend`.
-    const own = Object.fromEntries(Object.entries(params).filter(([field]) => fields.includes(field)));
+    const schemaParams = Object.fromEntries(Object.entries(params).filter(([field]) => fields.includes(field)));
     try {
-      check(own, () => {});
+      check(schemaParams, () => {});
     } catch (error) {
       if (!PreflightError.isInstance(error)) throw error;
       context.addIssue({ code: 'custom', message: error.message, path: [error.param] });
     }
   });
   CHECKS.set(schema, check);
-  // zod's own methods throw for a schema with a check, but don't suggest a fix.
+  // zod's methods throw for a schema with a check, but don't suggest a fix.
   const reject = (method: string) => () => {
     throw new GenError(
       `${method}: this would drop the rules between params. Use pickParams(params, ['prompt', 'model']).`,

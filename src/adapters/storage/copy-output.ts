@@ -269,7 +269,7 @@ class StoreTarget implements CopyTarget<StoredOutput> {
     if (!isRetryableStoreError(error) || this.#retriesLeft <= 0) throw error;
     this.#retriesLeft -= 1;
     this.#failures += 1;
-    // Spread the retries of copies that failed together.
+    // Spread the retries of copies that failed at the same time.
     const pauseMs = spread(backoff(FILE_BACKOFF, this.#failures), systemRandom.next());
     await sleep(this.#file.clock, pauseMs, this.#file.signal);
   }

@@ -161,7 +161,7 @@ class OutputRequest {
   }
 
   /**
-   * Returns the Content-Type to send. If the file's own type isn't specific, detects it from the first bytes, which are
+   * Returns the Content-Type to send. If the file's type isn't specific, detects it from the first bytes, which are
    * requested once per job, because players begin with a HEAD or a request for two bytes.
    */
   async #typeOf(jobId: string, label: string): Promise<string> {

@@ -7,7 +7,7 @@ import { mediaTypeEssence, safeContentType, safeFileName } from '../../schemas/m
 const FORWARDED_HEADERS = ['content-length', 'content-range', 'etag', 'last-modified', 'accept-ranges'];
 const BYTE_HEADERS: readonly string[] = ['content-length', 'content-range', 'accept-ranges'];
 /**
- * Keeps scripts from running even if the browser sniffs another type. Without `allow-same-origin`, the browser's own player
+ * Keeps scripts from running even if the browser sniffs another type. Without `allow-same-origin`, the browser's player
  * couldn't play a video that is opened by its link.
  */
 const SECURITY_HEADERS = {

@@ -336,7 +336,7 @@ function rejectBucketInEndpoint({ endpoint, bucket }: S3Options): void {
   if (endpoint === undefined) return;
   const { host, pathname } = new URL(endpoint);
   const isHost = host.startsWith(`${bucket}.s3.`) || host.startsWith(`${bucket}.s3-`);
-  // In a longer path, such as Supabase's "/storage/v1/s3", the name can be part of the store's own path.
+  // In a longer path, such as Supabase's "/storage/v1/s3", the name can be part of the store's path.
   if (!isHost && pathname.replace(/\/$/, '') !== `/${encodeURI(bucket)}`) return;
   const part = isHost ? `"${bucket}." at the beginning` : `"/${bucket}" at the end`;
   throw new GenError(`s3: endpoint contains the bucket "${bucket}", which is added automatically. Remove ${part}.`);

@@ -28,7 +28,7 @@ else
       postgres = await startPostgres(programs);
       const port = String(await freePort());
       const origin = originOf(0, port);
-      // DBOS recovers only runs of its own version, so both deploys use the same version.
+      // DBOS recovers only runs of the same version, so both deploys use one version.
       const env = { DATABASE_URL: postgres.url, PORT: port, DBOS__APPVERSION: 'videos-1' };
       const program = await startExample('dbos', 'dbos-workflow', { service, port, env, readyAt: `${origin}/hook` });
       const { DBOSClient } = await enginePackage<DbosPackage>('dbos', '@dbos-inc/dbos-sdk');
