@@ -1,4 +1,4 @@
-// On Workers, timers and promises belong to one request, so each wait is independent.
+// On Workers, timers and promises belong to one request, so each wait has its own timer and checks for results itself.
 import { describe, expect, it } from 'vitest';
 import type { Job } from '../../src/schemas/job.js';
 import { PollScheduler } from '../../src/waiting/scheduler.js';
@@ -6,10 +6,10 @@ import { completedEvent } from '../support/completed-event.js';
 import { BASE_URL, done, pollLimits, running, startProcess, verified } from './processes.js';
 import { virtualClock } from './virtual-clock.js';
 
-const perRequest = () => Object.assign(virtualClock(), { perRequest: true });
+const perRequestClock = () => Object.assign(virtualClock(), { perRequest: true });
 
 /** Creates a scheduler whose waits can stop without cleanup, like a request that has ended. */
-function onWorkers(clock = perRequest()) {
+function openScheduler(clock = perRequestClock()) {
   const scheduler = new PollScheduler(clock, () => 0.5);
   const limits = pollLimits();
   const join = (id: string) =>
@@ -19,7 +19,7 @@ function onWorkers(clock = perRequest()) {
 
 describe('a wait whose request ended without cleanup', () => {
   it('is evicted when another wait starts at least 100 seconds later', async () => {
-    const { clock, scheduler, join } = onWorkers();
+    const { clock, scheduler, join } = openScheduler();
     join('lost');
     await clock.advance(100_000);
     scheduler.leave(join('b'));
@@ -30,7 +30,7 @@ describe('a wait whose request ended without cleanup', () => {
   });
 
   it('leaves its poll to the next wait on the job after five seconds', async () => {
-    const { clock, scheduler, join } = onWorkers();
+    const { clock, scheduler, join } = openScheduler();
     const [abandoned, other] = [join('a'), join('a')];
     expect([scheduler.next(abandoned), scheduler.next(other)]).toEqual(['sleep', 'sleep']);
     await clock.advance(1_000);
@@ -48,7 +48,7 @@ describe('a wait whose request ended without cleanup', () => {
 
 describe('on Workers', () => {
   it("a late response doesn't end the poll of the wait that took over", async () => {
-    const clock = perRequest();
+    const clock = perRequestClock();
     const slow = (id: string) =>
       new Promise<Job>((resolve) => {
         const job = polledIds.length > 2 ? done(id) : running(id);
@@ -64,7 +64,7 @@ describe('on Workers', () => {
   });
 
   it('waits check every 250 ms, poll when their job is due, and set no other timer', async () => {
-    const clock = perRequest();
+    const clock = perRequestClock();
     const poll = (id: string): Job => (pollTimes.length < 3 ? running(id) : done(id));
     const { jobWaits, pollTimes } = startProcess(poll, {}, clock);
     const wait = jobWaits.waitForJob(running('a'), { pollIntervalMs: 1_100, timeoutMs: false });
@@ -76,15 +76,15 @@ describe('on Workers', () => {
   });
 
   it("waits on one job share each other's polls", async () => {
-    const clock = perRequest();
+    const clock = perRequestClock();
     const { jobWaits, polledIds } = startProcess(done, {}, clock);
     const waits = [1, 2, 3].map(() => jobWaits.waitForJob(running('a'), { pollIntervalMs: 1_000 }));
     await expect(clock.until(Promise.all(waits))).resolves.toHaveLength(3);
     expect(polledIds).toEqual(['a']);
   });
 
-  it('a wait ends at its next check, never from within another request', async () => {
-    const clock = perRequest();
+  it('a wait sees the outcome at its own next check, and another request never wakes it', async () => {
+    const clock = perRequestClock();
     const startMs = clock.now();
     const { jobWaits, polledIds } = startProcess(done, {}, clock);
     const endTimes: number[] = [];
@@ -100,7 +100,7 @@ describe('on Workers', () => {
   });
 
   it('polls stay within their share of the rate limit', async () => {
-    const clock = perRequest();
+    const clock = perRequestClock();
     const { jobWaits, polledIds } = startProcess(running, {}, clock);
     const end = new AbortController();
     const waits = Array.from({ length: 60 }, (_, at) => jobWaits.waitForJob(`job_${at}`, { signal: end.signal }));
@@ -115,7 +115,7 @@ describe('on Workers', () => {
   });
 
   it('a verified webhook ends the wait after two seconds if polls return the previous state', async () => {
-    const clock = perRequest();
+    const clock = perRequestClock();
     const { jobWaits } = startProcess(running, {}, clock);
     const wait = jobWaits.waitForJob(running('a'), { timeoutMs: 60_000 });
     const startMs = clock.now();
