@@ -1,15 +1,15 @@
-// The claims of README, the guides, and SECURITY.md, each with the test or command that proves it.
+// Claims in the README, the guides, and SECURITY.md, each with the test or command that proves it.
 
-/** The sentence, the test file or command, and the test's title. `%s` matches any text. */
-export type Claim = readonly [sentence: string, shownBy: string, title?: string];
+/** A sentence, the test file or command that proves it, and the test's title. `%s` matches any text. */
+export type Claim = readonly [sentence: string, provenBy: string, title?: string];
 
 /** Placeholders in a test's title: `%s`, `$name`, `${name}`. */
 const PLACEHOLDER = /%[a-z]|\$\{[^}]*\}|\$\w+/g;
 
 /** Returns true if a test's title, in its file or in a run, matches a claim's. */
-export function hasTitle(title: string, found: string): boolean {
-  const parts = title.split(PLACEHOLDER).map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'));
-  return new RegExp(`^${parts.join('.+')}$`, 's').test(found);
+export function titleMatches(claimTitle: string, testTitle: string): boolean {
+  const parts = claimTitle.split(PLACEHOLDER).map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'));
+  return new RegExp(`^${parts.join('.+')}$`, 's').test(testTitle);
 }
 
 export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
@@ -47,7 +47,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     [
       'TypeScript 5.7 or later',
       'test/types.test.ts',
-      'each documented rule applies to its property, and every method has its types: %s, %s',
+      'each documented type rule is enforced, and every method is typed: %s, %s',
     ],
     [
       'Node.js 22.13 or later, Bun, Deno, Cloudflare Workers or the Edge runtime. ESM and CommonJS.',
@@ -56,7 +56,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     [
       'save this as `fox.mjs`',
       'test/examples.test.ts',
-      'fox.mjs of the README: runs twice without an error and prints its progress',
+      "the README's fox.mjs runs twice without an error and prints its progress",
     ],
     ['needs none of the three', 'test/package.test.ts', 'the webhooks entry point imports nothing'],
     [
@@ -124,7 +124,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     [
       'the event itself ends the waits on a completed job',
       'test/waiting/webhooks.test.ts',
-      'ends the wait immediately if no poll is free within two seconds, without the cost and the expiry',
+      'ends the wait immediately, without a cost or expiry, if no poll slot frees up within two seconds',
     ],
   ],
   'docs/limits-and-retries.md': [
@@ -134,7 +134,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
       "retains its slot until it leaves the service's window: %s",
     ],
     [
-      'Clients of one account count together, whatever their `limits` are',
+      'Clients of one account share one count, even if their `limits` differ',
       'test/limits/counting-service.test.ts',
       'share one count, and each waits until the count is below its own limit',
     ],
@@ -159,7 +159,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     [
       'they count as lost after 30 seconds',
       'test/budget/time.test.ts',
-      'leaves its creates reserved as lost after 30 seconds, and blocks no others',
+      'marks its creates as lost after 30 seconds, keeps their tokens reserved, and blocks no others',
     ],
   ],
   'docs/telemetry.md': [
@@ -206,7 +206,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     [
       'and at most five, however many runs wait',
       'test/durable/crowd.test.ts',
-      '%i concurrent runs create their jobs in at most five steps each, in order within a minute (%i processes)',
+      'each of %i concurrent runs creates its job within five steps, roughly in queue order (%i processes)',
     ],
     [
       'grow from 10 seconds to at most five minutes',
@@ -250,9 +250,9 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
   ],
   'docs/testing.md': [
     [
-      '`createAndWait` ends long before the seconds that its job takes',
+      "`createAndWait` returns long before its job's nominal duration has passed",
       'test/sandbox/client.test.ts',
-      "runs createAndWait by default through processing to the end in far less than the job's 3 s",
+      "by default, completes createAndWait, including processing, in less than the job's 3 s",
     ],
   ],
   'docs/browser.md': [
@@ -262,7 +262,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
       'the page entry point fits in 2.8 kB, gzipped, because every visitor pays for it',
     ],
     [
-      'A reload resumes the same job, also if the request was sent twice',
+      'A reload resumes the same job, even if the request was sent twice',
       'test/page/chromium.test.ts',
       'creates one job over reloads at random moments, in real time',
     ],
@@ -282,7 +282,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
       'sends no create and no poll after a reload with finished runs',
     ],
     [
-      '64 of a user together, and 16 unfinished uploads, then 429',
+      '64 per user in total, and at most 16 unfinished uploads, then 429',
       'test/proxy/open-requests.test.ts',
       'allows a user 64 open creates, uploads, and waits in total',
     ],

@@ -91,7 +91,7 @@ test.concurrent('make-a-video: a failed job explains what to do', async ({ expec
   expect(stderr).toContain('change_request');
 });
 
-test.concurrent('fox.mjs of the README: runs twice without an error and prints its progress', async ({
+test.concurrent("the README's fox.mjs runs twice without an error and prints its progress", async ({
   expect,
   onTestFinished,
 }) => {

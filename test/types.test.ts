@@ -38,7 +38,7 @@ beforeAll(async () => {
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 it.each(settingsToRun(EVERY_SETTING))(
-  'each documented rule applies to its property, and every method has its types: %s, %s',
+  'each documented type rule is enforced, and every method is typed: %s, %s',
   SLOW,
   async (compiler, mode) => {
     expect(await checkSnippets(folder, { compiler, mode, snippets: SNIPPETS, beside: EVERY_METHOD })).toEqual([]);

@@ -116,7 +116,7 @@ function processes({ maxTokens, per = 'total' }: BudgetOptions) {
 }
 
 describe('a process that crashes', () => {
-  test('leaves its creates reserved as lost after 30 seconds, and blocks no others', async () => {
+  test('marks its creates as lost after 30 seconds, keeps their tokens reserved, and blocks no others', async () => {
     const { clock, open } = processes({ maxTokens: 25 });
     const [one, two] = [open(), open()];
     await one.reserve('a');

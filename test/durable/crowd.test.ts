@@ -88,7 +88,7 @@ test.each([
   [200, 1],
   [500, 4],
 ])(
-  '%i concurrent runs create their jobs in at most five steps each, in order within a minute (%i processes)',
+  'each of %i concurrent runs creates its job within five steps, roughly in queue order (%i processes)',
   async (count, processes) => {
     const { steps, lostPositions, rejected, minutes } = await runCrowd(count, processes);
     expect(steps).toBeLessThanOrEqual(5);

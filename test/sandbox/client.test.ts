@@ -89,7 +89,7 @@ describe('sandbox.client()', () => {
 });
 
 describe("a client on the sandbox's clock", () => {
-  test("runs createAndWait by default through processing to the end in far less than the job's 3 s", async () => {
+  test("by default, completes createAndWait, including processing, in less than the job's 3 s", async () => {
     const client = createSandbox().client();
     await client.models.list();
     const started = performance.now();

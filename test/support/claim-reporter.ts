@@ -1,6 +1,6 @@
 import { relative } from 'node:path';
 import type { Reporter, Vitest } from 'vitest/node';
-import { CLAIMS, type Claim, hasTitle } from '../claims.js';
+import { CLAIMS, type Claim, titleMatches } from '../claims.js';
 import { ROOT } from './build.js';
 
 /** The used part of a test file's result. */
@@ -14,8 +14,8 @@ export function unprovenClaims(claims: readonly Claim[], files: readonly RunFile
   return claims.flatMap(([sentence, provenBy, title = '']) => {
     const file = files.find(({ moduleId }) => relative(ROOT, moduleId).replaceAll('\\', '/') === provenBy);
     if (file === undefined) return [];
-    const own = [...file.children.allTests()].filter(({ name }) => hasTitle(title, name));
-    const isProven = own.some((test) => test.result().state === 'passed');
+    const matching = [...file.children.allTests()].filter(({ name }) => titleMatches(title, name));
+    const isProven = matching.some((test) => test.result().state === 'passed');
     return isProven ? [] : [`"${sentence}" is not proven: ${provenBy}: ${title}`];
   });
 }

@@ -34,7 +34,7 @@ describe('a verified webhook of a completed job', () => {
     }
   });
 
-  it('ends the wait immediately if no poll is free within two seconds, without the cost and the expiry', async () => {
+  it('ends the wait immediately, without a cost or expiry, if no poll slot frees up within two seconds', async () => {
     const { clock, polledIds, elapsed, wait } = await notifiedWait(done, { limits: noSlotFor(() => 2_001) });
     expect(await clock.until(wait)).toEqual({
       id: 'a',
