@@ -63,12 +63,12 @@ async function programOf(source: string): Promise<string> {
 /** Returns a function that runs a script with `fileStore` and `store` in its own process. */
 async function scriptRunner(storePath = path, flags: readonly string[] = []) {
   const program = JSON.stringify(await programOf('src/adapters/node/index.ts'));
-  const opening = `const { fileStore } = await import(${program}); const store = fileStore(${JSON.stringify(storePath)});`;
+  const setup = `const { fileStore } = await import(${program}); const store = fileStore(${JSON.stringify(storePath)});`;
   return (script: string, before = '') =>
-    run(process.execPath, [...flags, '--input-type=module', '-e', `${before}${opening}${script}`]);
+    run(process.execPath, [...flags, '--input-type=module', '-e', `${before}${setup}${script}`]);
 }
 
-const ended = (child: ChildProcess) => new Promise((resolve) => child.once('exit', resolve));
+const exited = (child: ChildProcess) => new Promise((resolve) => child.once('exit', resolve));
 
 /** Starts the counting program, and resolves after its first count. */
 async function startCounting(program: string): Promise<{ child: ChildProcess; acknowledged: () => number[] }> {
@@ -107,7 +107,7 @@ describe('a written value', () => {
     expect(await Promise.all(['a', 'b', 'c'].map((group) => valueIn(store, group, 'k')))).toEqual(['a', 'b', 'c']);
   });
 
-  it('never reuses a version of a deleted group', async () => {
+  it('gets a version that its deleted group never had', async () => {
     const store = fileStore(path);
     await put(store, 'g', 'a', '1');
     const old = (await store.read('g', [])).version;
@@ -147,7 +147,7 @@ describe('a written value', () => {
     expect(statSync(join(folder, 'shared', 'gen.store')).size).toBeGreaterThan(0);
   });
 
-  it("doesn't make the file grow, because expired values are removed", async () => {
+  it("is removed after it expires, so the file doesn't grow", async () => {
     const store = fileStore(path);
     await put(store, 'retained', 'k', 'v');
     const text = 'x'.repeat(1_000);
@@ -169,7 +169,7 @@ describe('a written value', () => {
 });
 
 describe('several processes', () => {
-  it('count in one file, and acknowledged writes survive SIGKILL (real processes)', async () => {
+  it('increment one counter, and acknowledged writes survive SIGKILL (real processes)', async () => {
     const program = await programOf('test/store/store-process.ts');
     const all: Awaited<ReturnType<typeof startCounting>>[] = [];
     for (let round = 0; round < 3; round++) {
@@ -179,25 +179,17 @@ describe('several processes', () => {
       for (const { child, acknowledged } of pair) {
         await expect.poll(() => acknowledged().length).toBeGreaterThan(20);
         child.kill('SIGKILL');
-        await ended(child);
+        await exited(child);
       }
     }
     const numbers = all.flatMap(({ acknowledged }) => acknowledged());
     expect(new Set(numbers).size).toBe(numbers.length);
     const counted = Number(await valueIn(fileStore(path), 'g', 'n'));
     expect(counted).toBeGreaterThanOrEqual(Math.max(...numbers));
-    // At most each process's last write was not acknowledged.
+    // Each process has at most one unacknowledged write, its last.
     expect(counted - numbers.length).toBeLessThanOrEqual(all.length);
     expect(await valueIn(fileStore(path), 'g', 'text')).toMatch(new RegExp(`^x{2000}${counted}$`));
   }, 120_000);
-
-  it('leave only the store file when they exit (real processes)', async () => {
-    const runScript = await scriptRunner();
-    await runScript(`
-      await store.write('g', (await store.read('g', [])).version, { a: { value: '1', ttlMs: 1e9 } });
-      store[Symbol.for('gen-client.leases')].own();`);
-    expect(readdirSync(folder).sort()).toEqual(['gen.store', 'program.mjs']);
-  });
 
   it('create one store if they start at the same time (real processes)', async () => {
     const runScript = await scriptRunner();
@@ -245,6 +237,14 @@ describe('several processes', () => {
   });
 });
 
+it('a process leaves only the store file when it exits (real processes)', async () => {
+  const runScript = await scriptRunner();
+  await runScript(`
+    await store.write('g', (await store.read('g', [])).version, { a: { value: '1', ttlMs: 1e9 } });
+    store[Symbol.for('gen-client.leases')].own();`);
+  expect(readdirSync(folder).sort()).toEqual(['gen.store', 'program.mjs']);
+});
+
 describe('a worker thread', () => {
   it('shares the file with its process, and can reopen it after another thread was terminated', async () => {
     await put(fileStore(path), 'g', 'a', '1');
@@ -265,7 +265,7 @@ describe('a worker thread', () => {
 describe('a lease', () => {
   const leases = () => leasesOf(fileStore(path)) ?? expect.unreachable();
 
-  it("isn't acquired by a read-only program", async () => {
+  it("isn't acquired by reads and writes", async () => {
     await put(fileStore(path), 'g', 'a', '1');
     await fileStore(path).read('g', ['a']);
     expect(leaseFiles()).toEqual([]);
@@ -290,14 +290,14 @@ describe('a lease', () => {
     leases().own();
     expect(leaseFiles()).toHaveLength(2);
     child.kill('SIGKILL');
-    await ended(child);
+    await exited(child);
     expect(leases().isHeld(name)).toBe(false);
     await fileStore(path).close();
     leases().own();
     expect(leaseFiles()).toHaveLength(1);
   });
 
-  it('an hour after a crash, lets another process remove the incomplete store', async () => {
+  it('removes incomplete stores more than an hour old when it is acquired', async () => {
     for (const [name, hours] of [
       ['gen.store-new-1', 2],
       ['gen.store-new-2', 0],
@@ -346,29 +346,29 @@ describe('a damaged file', () => {
     }
     expect(readFileSync(path).equals(damaged)).toBe(true);
   });
+});
 
-  it.each([
-    ['a later format', 'pragma application_id = 1734700643; pragma user_version = 2', 'later version of gen-client'],
-    ['another program', 'create table notes (text)', 'is not a gen-client store'],
-  ])('that is a database of %s causes an error, and stays unchanged', async (_, sql, message) => {
-    const database = new DatabaseSync(path);
-    database.exec(`${sql}; create table t (a); insert into t values (1)`);
-    database.close();
-    const before = readFileSync(path);
-    expect((await failure(fileStore(path).read('g', [])))?.message).toContain(message);
-    expect(readFileSync(path).equals(before)).toBe(true);
-  });
+it.each([
+  ['a later format', 'pragma application_id = 1734700643; pragma user_version = 2', 'later version of gen-client'],
+  ['another program', 'create table notes (text)', 'is not a gen-client store'],
+])('a database of %s causes an error, and stays unchanged', async (_, sql, message) => {
+  const database = new DatabaseSync(path);
+  database.exec(`${sql}; create table t (a); insert into t values (1)`);
+  database.close();
+  const before = readFileSync(path);
+  expect((await failure(fileStore(path).read('g', [])))?.message).toContain(message);
+  expect(readFileSync(path).equals(before)).toBe(true);
+});
 
-  it('that another program deletes or replaces is detected before the next write', async () => {
-    const store = fileStore(path);
-    await put(store, 'g', 'a', '1');
-    renameSync(path, join(folder, 'backup'));
-    expect((await failure(store.read('g', [])))?.message).toContain('was deleted or replaced');
-    const database = new DatabaseSync(path);
-    database.exec('create table t (a)');
-    database.close();
-    expect((await failure(store.write('g', '0', { a: set('2') })))?.message).toContain('was deleted or replaced');
-  });
+it('a store file that is deleted or replaced is detected on the next call', async () => {
+  const store = fileStore(path);
+  await put(store, 'g', 'a', '1');
+  renameSync(path, join(folder, 'backup'));
+  expect((await failure(store.read('g', [])))?.message).toContain('was deleted or replaced');
+  const database = new DatabaseSync(path);
+  database.exec('create table t (a)');
+  database.close();
+  expect((await failure(store.write('g', '0', { a: set('2') })))?.message).toContain('was deleted or replaced');
 });
 
 describe('a path', () => {
@@ -378,7 +378,7 @@ describe('a path', () => {
     expect(error).toMatchObject({ message: expect.stringContaining('is a directory'), recovery: 'fix_setup' });
   });
 
-  it('in a missing directory causes an error with the fix, and works once it exists', async () => {
+  it('in a missing directory causes an error that says how to fix it, and works once it exists', async () => {
     const deep = fileStore(join(folder, 'data', 'gen.store'));
     for (const call of [() => deep.read('g', []), async () => leasesOf(deep)?.own()]) {
       const error = await failure(call());
@@ -389,8 +389,10 @@ describe('a path', () => {
     await deep.close();
   });
 
-  it.each(['', 7, null, 'a\0b', new URL('https://example.com/gen.store')])('cannot be %j', (given) => {
-    expect(() => fileStore(given as string)).toThrow('fileStore: path must be a string');
+  it.each(['', 7, null, 'a\0b', new URL('https://example.com/gen.store')])('cannot be %j', (invalid) => {
+    expect(() => fileStore(invalid as string)).toThrow(
+      'fileStore: path must be the path of a file or a file: URL, not ',
+    );
   });
 
   it('cannot be :memory:', () => {
@@ -438,16 +440,16 @@ describe('a disk', () => {
       }
     },
   );
+});
 
-  it("works under Node's permission model (real processes)", async () => {
-    const data = join(folder, 'data');
-    mkdirSync(data);
-    const flags = ['--permission', `--allow-fs-read=${folder}/*`, `--allow-fs-write=${data}/*`];
-    const runScript = await scriptRunner(join(data, 'gen.store'), flags);
-    const { stdout } = await runScript(`
-      store[Symbol.for('gen-client.leases')].own();
-      console.log(await store.write('g', (await store.read('g', [])).version, { a: { value: '1', ttlMs: 1e9 } }));`);
-    expect(stdout).toBe('true\n');
-    expect(readdirSync(data)).toEqual(['gen.store']);
-  });
+it("a file store works under Node's permission model (real processes)", async () => {
+  const data = join(folder, 'data');
+  mkdirSync(data);
+  const flags = ['--permission', `--allow-fs-read=${folder}/*`, `--allow-fs-write=${data}/*`];
+  const runScript = await scriptRunner(join(data, 'gen.store'), flags);
+  const { stdout } = await runScript(`
+    store[Symbol.for('gen-client.leases')].own();
+    console.log(await store.write('g', (await store.read('g', [])).version, { a: { value: '1', ttlMs: 1e9 } }));`);
+  expect(stdout).toBe('true\n');
+  expect(readdirSync(data)).toEqual(['gen.store']);
 });

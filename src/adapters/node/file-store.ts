@@ -160,7 +160,9 @@ function pathOf(path: string | URL): string {
   const file = path instanceof URL && path.protocol === 'file:' ? fileURLToPath(path) : path;
   if (file === ':memory:') throw new GenError('fileStore(path): ":memory:" is not a file. Use memoryStore().');
   if (typeof file === 'string' && file !== '' && !file.includes('\0')) return resolve(file);
-  throw new GenError(`fileStore: path must be a string or a file: URL, not ${formatValue(file)}.`);
+  throw new GenError(
+    `fileStore: path must be the path of a file or a file: URL, not ${formatValue(file)}. Pass fileStore('gen.store').`,
+  );
 }
 
 const MAX_LINKS = 40;
