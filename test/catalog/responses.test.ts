@@ -70,7 +70,7 @@ describe('a created job', () => {
     expect((await create(body)).warnings).toEqual([NAME]);
   });
 
-  it.each([null, '', 7, {}, [], [null], { message: 5 }])('ignores the warning %j', async (warning) => {
+  it.each([[null], [''], [7], [{}], [[]], [[null]], [{ message: 5 }]])('ignores the warning %j', async (warning) => {
     expect((await create({ data: { job, warning, warnings: warning } })).warnings).toEqual([]);
   });
 });

@@ -82,7 +82,7 @@ describe('a rejected request', () => {
     expect(app.errors).toMatchObject([{ message: 'authorize must return { id } with a non-empty string, or null.' }]);
   });
 
-  it.each([undefined, 'a fox', ['a fox']])(
+  it.each([[undefined], ['a fox'], [['a fox']]])(
     'with the params %j from create is reported as an app error',
     async (returned) => {
       const app = openApp({ create: { videos: () => returned as never } });
