@@ -21,24 +21,24 @@ function setUp(steps: (() => Response | Promise<Response>) | readonly (() => Res
   return { client, requests, errorOf: async (call: Promise<unknown>) => clock.until(rejection(call)) };
 }
 
-const spentBudget = createBudget({ maxTokens: 1, per: 'total', unknownPrice: () => 2 });
+const tooSmallBudget = createBudget({ maxTokens: 1, per: 'total', unknownPrice: () => 2 });
 const unavailable = async () => Promise.reject(new Error('disk full'));
-const store = createStore({ read: unavailable, write: unavailable, timeoutMs: 10 });
+const failingStore = createStore({ read: unavailable, write: unavailable, timeoutMs: 10 });
 
 const failures: Record<
   string,
   { steps: () => Response | Promise<Response>; options?: ClientOptions; params?: object }
 > = {
   'failed validation': { steps: running, params: { prompt: '' } },
-  'a spent budget': { steps: running, options: { budget: spentBudget } },
-  'a failing store': { steps: running, options: { store } },
-  'a failing key function': {
+  "a budget that can't cover the create": { steps: running, options: { budget: tooSmallBudget } },
+  'a failing store': { steps: running, options: { store: failingStore } },
+  'a failing API key function': {
     steps: running,
     options: { apiKey: () => Promise.reject(new Error('vault')), maxRetries: 0 },
   },
   'a rejected file': { steps: running, params: { ...PROMPT, first_frame_upload_id: new Blob(['text']) } },
   'a rate limit': { steps: rejected(429, 'rate_limited', { 'retry-after': '3600' }) },
-  'a rejected key': { steps: rejected(401, 'invalid_api_key') },
+  'a rejected API key': { steps: rejected(401, 'invalid_api_key') },
   'a rejected body': { steps: rejected(400, 'prompt_required') },
   'an unavailable service': { steps: rejected(503, 'unavailable') },
   'no connection': { steps: broken },
@@ -56,26 +56,26 @@ const calls: Record<
 };
 
 describe.each(Object.entries(failures))('after %s', (_, { steps, options, params = PROMPT }) => {
-  it.each(Object.entries(calls))('the error of %s contains its key', async (__, call) => {
+  it.each(Object.entries(calls))('the error of %s contains its idempotency key', async (__, call) => {
     const { client, errorOf } = setUp(steps, options);
-    const withRandomKey = await errorOf(call(client, params));
-    expect(withRandomKey).toBeInstanceOf(GenError);
-    expect((withRandomKey as GenError).idempotencyKey).toMatch(UUID);
-    const withOwnKey = await errorOf(call(client, params, { idempotencyKey: 'order-1' }));
-    expect(withOwnKey).toMatchObject({ idempotencyKey: 'order-1' });
-    expect((withOwnKey as GenError).toJSON()).toMatchObject({ idempotencyKey: 'order-1' });
+    const generatedKeyError = await errorOf(call(client, params));
+    expect(generatedKeyError).toBeInstanceOf(GenError);
+    expect((generatedKeyError as GenError).idempotencyKey).toMatch(UUID);
+    const explicitKeyError = await errorOf(call(client, params, { idempotencyKey: 'order-1' }));
+    expect(explicitKeyError).toMatchObject({ idempotencyKey: 'order-1' });
+    expect((explicitKeyError as GenError).toJSON()).toMatchObject({ idempotencyKey: 'order-1' });
   });
 });
 
 describe('during a wait', () => {
   const waits: Record<string, readonly (() => Response)[]> = {
-    'a revoked key': [running, running, rejected(401, 'invalid_api_key')],
+    'a revoked API key': [running, running, rejected(401, 'invalid_api_key')],
     'a missing job': [running, rejected(404, 'job_not_found')],
     'a failed job': [running, () => job({ status: 'failed', errorCode: 'generation_rejected' })],
     'a job that never ends': [running],
   };
 
-  it.each(Object.entries(waits))("createAndWait's error contains its create's key after %s", async (_, steps) => {
+  it.each(Object.entries(waits))("createAndWait's error contains its idempotency key after %s", async (_, steps) => {
     const { client, requests, errorOf } = setUp(steps);
     const error = (await errorOf(client.videos.createAndWait(PROMPT))) as GenError;
     expect(error).toBeInstanceOf(GenError);
@@ -83,7 +83,7 @@ describe('during a wait', () => {
     expect(error.idempotencyKey).toMatch(UUID);
   });
 
-  it("waitForJob's error contains no key", async () => {
+  it("waitForJob's error contains no idempotency key", async () => {
     const { client, errorOf } = setUp(rejected(401, 'invalid_api_key'));
     expect(await errorOf(client.waitForJob('job_1'))).not.toHaveProperty('idempotencyKey', expect.any(String));
   });
