@@ -3,9 +3,9 @@
 import ts from 'typescript';
 import { expect, test } from 'vitest';
 import { ENTRY_POINTS, sourceOf } from '../scripts/entry-points.js';
-import { importsOf, nodesOf, placeOf, sourcesBelow } from './support/sources.js';
+import { importsOf, locationOf, nodesOf, sourcesIn } from './support/sources.js';
 
-const sources = sourcesBelow('src');
+const sources = sourcesIn('src');
 const imports = sources.flatMap(importsOf);
 const nodes = sources.flatMap(({ path, ast }) => nodesOf(ast).map((node) => ({ path, node })));
 
@@ -98,7 +98,7 @@ test('only a store or a budget includes the ledger', () => {
       isCode(it) &&
       /\/(ledger\/|rules\/(ledger[\w-]*|create-entry|budget)\.js)/.test(it.node.getText()),
   );
-  expect(wrong.map(({ node }) => `${placeOf(node)} ${node.getText()}`)).toEqual([]);
+  expect(wrong.map(({ node }) => `${locationOf(node)} ${node.getText()}`)).toEqual([]);
 });
 
 /** Who may import a package. `sandbox/` and `cli/` are bundled, so their packages aren't installed. */
@@ -137,7 +137,7 @@ test('each package, and Node, is imported only where allowed', () => {
 function breaches(isAllowedIn: RegExp, breaks: (node: ts.Node) => boolean): string[] {
   return nodes
     .filter(({ path, node }) => !isAllowedIn.test(path) && breaks(node))
-    .map(({ node }) => `${placeOf(node)} ${node.getText().split('\n')[0]}`);
+    .map(({ node }) => `${locationOf(node)} ${node.getText().split('\n')[0]}`);
 }
 
 test('only one file reads the environment', () => {

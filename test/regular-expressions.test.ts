@@ -2,7 +2,7 @@
 import { check, type Diagnostics } from 'recheck';
 import ts from 'typescript';
 import { expect, test } from 'vitest';
-import { nodesOf, placeOf, type Source, sourcesBelow } from './support/sources.js';
+import { locationOf, nodesOf, type Source, sourcesIn } from './support/sources.js';
 
 interface Literal {
   readonly at: string;
@@ -18,7 +18,7 @@ const REVIEWED = [
   'src/transport/decode-error.ts',
 ];
 
-const sources = sourcesBelow('src');
+const sources = sourcesIn('src');
 const literals = sources.flatMap(literalsIn);
 
 test('every regular expression in src takes linear time', { timeout: 900_000 }, async () => {
@@ -62,7 +62,7 @@ function literalsIn({ ast }: Source): Literal[] {
     .filter(ts.isRegularExpressionLiteral)
     .map((node) => {
       const [, source = '', flags = ''] = /^\/(.*)\/(\w*)$/s.exec(node.text) ?? [];
-      return { at: placeOf(node), source, flags };
+      return { at: locationOf(node), source, flags };
     });
 }
 

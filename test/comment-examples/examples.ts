@@ -4,7 +4,7 @@ import ts from 'typescript';
 import { sourceOf } from '../../scripts/entry-points.js';
 import { ROOT } from '../support/build.js';
 import { manifest } from '../support/consumer.js';
-import { nodesOf, parse, sourcesBelow } from '../support/sources.js';
+import { nodesOf, parse, sourcesIn } from '../support/sources.js';
 
 export interface Example {
   /** The declaration that it belongs to: `videos.ts create`. */
@@ -20,7 +20,7 @@ export interface Example {
 export function commentExamples(): Example[] {
   const imports = importsByName();
   const examples = new Map<string, Example>();
-  for (const { path, ast } of sourcesBelow('src')) {
+  for (const { path, ast } of sourcesIn('src')) {
     for (const node of nodesOf(ast)) {
       for (const tag of ts.getJSDocTags(node)) {
         if (tag.tagName.text !== 'example' || tag.parent.parent !== node) continue;

@@ -5,7 +5,7 @@ import { expect, it } from 'vitest';
 import * as genClient from '../../src/index.js';
 import jobErrors from '../fixtures/job-errors.json' with { type: 'json' };
 import requestErrors from '../fixtures/request-errors.json' with { type: 'json' };
-import { nodesOf, sourcesBelow } from '../support/sources.js';
+import { nodesOf, sourcesIn } from '../support/sources.js';
 
 const PAGE = readFileSync(new URL('../../docs/errors.md', import.meta.url), 'utf8');
 
@@ -17,7 +17,7 @@ function rowOf(code: string): string[] {
 
 /** Returns the members of an exported union of strings. */
 function membersOf(path: string, name: string): string[] {
-  const statements = sourcesBelow('src').flatMap((source) => (source.path === path ? [...source.ast.statements] : []));
+  const statements = sourcesIn('src').flatMap((source) => (source.path === path ? [...source.ast.statements] : []));
   return statements
     .filter((statement) => ts.isTypeAliasDeclaration(statement) && statement.name.text === name)
     .flatMap((statement) => nodesOf(statement))
@@ -57,7 +57,7 @@ it.each(ownErrors)('docs/errors.md lists the class and advice for %s', (code, cl
 });
 
 it('docs/errors.md lists every error code', () => {
-  const codes = sourcesBelow('src')
+  const codes = sourcesIn('src')
     .filter(({ path }) => !/^src\/(sandbox|cli|adapters\/(schemas|page|proxy))\//.test(path))
     .flatMap(({ ast }) => [...ast.text.matchAll(/\bcode: '(?!http_)([a-z_]+)'/g)].map(([, code = '']) => code));
   expect(codes.length).toBeGreaterThan(5);

@@ -13,18 +13,18 @@ export function parse(path: string, text: string): Source {
   return { path, ast: ts.createSourceFile(path, text, ts.ScriptTarget.Latest, true) };
 }
 
-const parsed = new Map<string, readonly Source[]>();
+const cache = new Map<string, readonly Source[]>();
 
 /** Returns every TypeScript file in one of the repository's folders. Parses each folder once per process. */
-export function sourcesBelow(folder: string): readonly Source[] {
-  const known = parsed.get(folder);
+export function sourcesIn(folder: string): readonly Source[] {
+  const known = cache.get(folder);
   if (known !== undefined) return known;
   const sources = readdirSync(`${ROOT}${folder}`, { recursive: true, encoding: 'utf8' })
     .map((name) => `${folder}/${name.replaceAll('\\', '/')}`)
     .filter((path) => /\.ts$/.test(path))
     .sort()
     .map((path) => parse(path, readFileSync(ROOT + path, 'utf8')));
-  parsed.set(folder, sources);
+  cache.set(folder, sources);
   return sources;
 }
 
@@ -40,7 +40,7 @@ export function nodesOf(top: ts.Node): ts.Node[] {
 }
 
 /** Returns a node's position in the format of editors: `src/client/client.ts:12`. */
-export function placeOf(node: ts.Node): string {
+export function locationOf(node: ts.Node): string {
   const file = node.getSourceFile();
   return `${file.fileName}:${file.getLineAndCharacterOfPosition(node.getStart(file)).line + 1}`;
 }
