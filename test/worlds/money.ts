@@ -6,11 +6,14 @@ import type { SimulatedWorld } from './simulation/world.js';
 import { clientBudget, type Disk, keyOf, orderBudget, resumeAll, sleep } from './tasks.js';
 
 /** Longer than any outage, lease, or job. */
-const PATIENCE_MS = 900_000;
+const SETTLE_TIMEOUT_MS = 900_000;
 
-/** Resumes creates until none is unfinished, or those left were never sent because the budget's period is spent. */
+/**
+ * Resumes creates until none is unfinished, or those left were never sent because the budget for the period is spent. Throws if
+ * others remain.
+ */
 export async function settleCreates(sim: SimulatedWorld, life: ProcessLife, disk: Disk): Promise<void> {
-  const untilMs = sim.now() + PATIENCE_MS;
+  const deadlineMs = sim.now() + SETTLE_TIMEOUT_MS;
   for (;;) {
     let failure: unknown;
     const unfinished: UnfinishedCreate[] = [];
@@ -25,7 +28,7 @@ export async function settleCreates(sim: SimulatedWorld, life: ProcessLife, disk
     } catch (error) {
       failure = error;
     }
-    if (sim.now() > untilMs) {
+    if (sim.now() > deadlineMs) {
       if (isSpent(failure) && unfinished.every(({ phase }) => phase === 'open')) return;
       throw failure ?? new Error(`creates remain unfinished: ${JSON.stringify(unfinished)}`);
     }
@@ -40,10 +43,10 @@ function isSpent(failure: unknown): boolean {
 
 /** Returns the budgets that differ from the service's charges. */
 export async function wrongTotals(sim: SimulatedWorld, life: ProcessLife, { tasks }: Disk): Promise<string[]> {
-  const own = new Set(tasks.filter(({ kind }) => kind !== 'order').map(keyOf));
+  const nonOrderKeys = new Set(tasks.filter(({ kind }) => kind !== 'order').map(keyOf));
   const jobs = sim.service.jobs.map((job) => {
     const key = sim.createdJobs.get(job.id)?.key ?? '';
-    return { tokens: job.finalTokenCost ?? 0, isOrder: !own.has(key.replace(/:.*/, '')) };
+    return { tokens: job.finalTokenCost ?? 0, isOrder: !nonOrderKeys.has(key.replace(/:.*/, '')) };
   });
   const chargedOf = (charged: typeof jobs) => charged.reduce((sum, { tokens }) => sum + tokens, 0);
   const budgets = [
@@ -55,7 +58,7 @@ export async function wrongTotals(sim: SimulatedWorld, life: ProcessLife, { task
     const { spentTokens, reservedTokens, unresolved } = await budget.usage();
     if (spentTokens === charged && reservedTokens === 0 && unresolved.length === 0) continue;
     const reserved = `${reservedTokens} are reserved for ${unresolved.length} creates`;
-    wrong.push(`the budget "${name}" has ${spentTokens} tokens, but ${charged} were charged; ${reserved}`);
+    wrong.push(`the budget "${name}" records ${spentTokens} tokens spent, but ${charged} were charged; ${reserved}`);
   }
   return wrong;
 }
