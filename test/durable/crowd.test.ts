@@ -16,7 +16,7 @@ interface Run {
 }
 
 /** Creates a manual clock that wakes sleepers in order. */
-function manualTime(advance: (ms: number) => Promise<void>) {
+function manualClock(advance: (ms: number) => Promise<void>) {
   const asleep: { until: number; wake: () => void }[] = [];
   let now = 0;
   return {
@@ -40,10 +40,10 @@ function manualTime(advance: (ms: number) => Promise<void>) {
   };
 }
 
-async function runCrowd(count: number, processes: number) {
+async function runConcurrently(count: number, processes: number) {
   const chance = seeded(1);
   const sandbox = createSandbox({ clock: 'manual', balanceTokens: 1_000_000, jobDurationMs: 3_600_000 });
-  const time = manualTime((ms) => sandbox.advance(ms));
+  const clock = manualClock((ms) => sandbox.advance(ms));
   const clients = Array.from({ length: processes }, () => sandbox.client());
   const activities = clients.map((client) => createActivities(client));
   const runs: Run[] = Array.from({ length: count }, (_, index) => ({ index, steps: 0, isAccepted: false }));
@@ -63,7 +63,7 @@ async function runCrowd(count: number, processes: number) {
       if (jobId !== null) await new Promise(() => {});
       run.steps++;
       // Engines end a wait up to two seconds late.
-      await time.sleep(ms + chance() * 2_000);
+      await clock.sleep(ms + chance() * 2_000);
       return false;
     },
     fail: (error) => {
@@ -74,7 +74,7 @@ async function runCrowd(count: number, processes: number) {
     const params = { prompt: `fox ${run.index}` };
     generate(engineOf(run), { call: 'videos', params, key: `run-${run.index}` }).catch(() => {});
   }
-  await time.runUntil(() => order.length === count);
+  await clock.runUntil(() => order.length === count);
   const createdAt = (index: number) => Date.parse(String(sandbox.jobs.at(index)?.createdAt));
   return {
     steps: Math.max(...runs.map(({ steps }) => steps)),
@@ -90,7 +90,7 @@ test.each([
 ])(
   'each of %i concurrent runs creates its job within five steps, roughly in queue order (%i processes)',
   async (count, processes) => {
-    const { steps, lostPositions, rejected, minutes } = await runCrowd(count, processes);
+    const { steps, lostPositions, rejected, minutes } = await runConcurrently(count, processes);
     expect(steps).toBeLessThanOrEqual(5);
     expect(lostPositions).toBeLessThanOrEqual(PER_MINUTE);
     expect(rejected).toBe(0);
@@ -99,7 +99,7 @@ test.each([
   60_000,
 );
 
-test('the queue is in the store, and a repeated create retains its position', async () => {
+test('the queue is in the store, and a repeated create remains queued', async () => {
   const shared = memoryStore();
   const sandbox = createSandbox({ balanceTokens: 1_000_000, jobDurationMs: 3_600_000 });
   const { apiKey, baseUrl, fetch } = sandbox;
