@@ -119,7 +119,7 @@ describeWithRedis('calls queued on BullMQ', () => {
     await untilEnded();
   });
 
-  it('poll after a webhook, so a false webhook costs one poll', async () => {
+  it('poll after a webhook, so a spurious webhook costs one poll', async () => {
     const { sandbox, queue, startWorker, untilAsleep, record } = open({ jobDurationMs: HOUR_MS });
     startWorker({ pollIntervalMs: HOUR_MS });
     const { id } = await queue.videos.create({ prompt });
@@ -132,7 +132,7 @@ describeWithRedis('calls queued on BullMQ', () => {
     expect((await record(id ?? '')).data.jobId).toBe(sandbox.jobs[0]?.id);
   });
 
-  it('survive service and connection failures, and pay once', async () => {
+  it('survive service and connection failures, and are charged once', async () => {
     const { sandbox, queue, startWorker, untilEnded } = open();
     sandbox.faults.add({ match: { method: 'POST' }, commitThenDrop: true, times: 1 });
     sandbox.faults.add({ match: { method: 'GET' }, status: 500, times: 1 });
@@ -158,7 +158,7 @@ describeWithRedis('calls queued on BullMQ', () => {
     expect(keys()).toEqual(['order-21', 'order-21:r2', 'order-22', 'order-22:r2']);
   });
 
-  it("are rejected before anything is paid if a recover model doesn't support the params", async () => {
+  it("are rejected before anything is charged if a recover model doesn't support the params", async () => {
     const { sandbox, queue, startWorker, untilEnded, failures } = open();
     const recover = { generation_failed: { models: ['svc-image-pro'] } };
     const rejected = { name: 'PreflightError', param: 'recover', code: 'model_not_found' };
@@ -199,7 +199,7 @@ describeWithRedis('calls queued on BullMQ', () => {
     expect(job?.status).toBe('processing');
   });
 
-  it('send nothing before retryDelayMs after a 503, even if the client has retries', async () => {
+  it('send nothing until retryDelayMs after a 503, even if the client has retries', async () => {
     const { sandbox, queue, startWorker, untilAsleep } = open({ client: { maxRetries: 3 } });
     sandbox.faults.add({ match: { method: 'POST' }, status: 503 });
     startWorker({ retryDelayMs: HOUR_MS });

@@ -1,4 +1,5 @@
-// The package's stores in this process, and two stores as users write them. For real servers, see real-stores.test.ts.
+// The package's stores in this process (Redis and Durable Objects as doubles), and a custom store like a user's. For real
+// servers, see real-stores.test.ts.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -51,11 +52,11 @@ testStores([
     const store = ownStore();
     return () => store;
   }),
-  inProcess('redisStore with a double', true, () => {
+  inProcess('redisStore with a fake Redis', true, () => {
     const redis = redisDouble();
     return () => redisStore(redis, PATIENT);
   }),
-  inProcess('durableObjectStore with a double', false, () => {
+  inProcess('durableObjectStore with a fake binding', false, () => {
     const namespace = openNamespace();
     return () => durableObjectStore(namespace, 'main');
   }),

@@ -1,4 +1,4 @@
-// A program whose only job fails. It closes its store, reports that it has finished, and exits.
+// A program whose only job fails. It may close its store, reports its error and open timers, and exits.
 import { createBudget, createStore, GenClient, memoryStore } from '../../src/index.js';
 
 const [storeAtEnd = 'none'] = process.argv.slice(2);
