@@ -12,11 +12,11 @@ import {
   WEBHOOK_TOLERANCE_S,
 } from '../../src/rules/limits.js';
 import { ROOT } from '../support/build.js';
-import { sourcesBelow } from '../support/sources.js';
+import { sourcesIn } from '../support/sources.js';
 import { DOCUMENTS } from './blocks.js';
 
 const OTHERS = ['SECURITY.md', 'examples/demo.ts', 'docs/.vitepress/theme/playground/Playground.vue'];
-const FILES = [...DOCUMENTS, ...OTHERS, ...sourcesBelow('src').map(({ path }) => path)];
+const FILES = [...DOCUMENTS, ...OTHERS, ...sourcesIn('src').map(({ path }) => path)];
 /** The files' texts in one line each, without the marks of comments. */
 const text = new Map(
   FILES.map((file) => [
