@@ -128,7 +128,7 @@ describe.each(settingsToRun(EDITORS))('an editor with %s', (compiler) => {
   });
   afterAll(() => editor.close());
   const aliases = (kind: string) => models.filter((model) => model.kind === kind).map(({ alias }) => alias);
-  const offered = (code: string) => editor.offered(code).names.toSorted();
+  const offered = (code: string) => editor.complete(code).names.toSorted();
   const numbers = (code: string) =>
     offered(code)
       .filter((name) => /^\d+$/.test(name))
@@ -184,11 +184,11 @@ describe.each(settingsToRun(EDITORS))('an editor with %s', (compiler) => {
     const { documentation } = editor.hover(`const params: import('gen-client').VideoParams = { |duration: 5 };`);
     expect(documentation).toContain('Duration in seconds');
     const wrapper = `interface Mine extends Omit<import('gen-client').VideoParams, 'model'> {}`;
-    expect(editor.offered(`${wrapper} const mine: Mine = { | };`).names).toContain('first_frame_upload_id');
+    expect(editor.complete(`${wrapper} const mine: Mine = { | };`).names).toContain('first_frame_upload_id');
   });
 
   it('shows what the model supports for a limited field, in one line', () => {
-    const { shown } = editor.hover(
+    const { declaration: shown } = editor.hover(
       `client.videos.create({ model: 'svc-video-gen-2-5', prompt: 'a fox', |duration: 30, first_frame_upload_id: 'u' })`,
     );
     for (const duration of [4, 5, 6, 8, 10, 12, 15, 20, 25, 30]) expect(shown).toMatch(new RegExp(`\\b${duration}\\b`));
@@ -197,9 +197,9 @@ describe.each(settingsToRun(EDITORS))('an editor with %s', (compiler) => {
   });
 
   it('shows what a method returns, and its documentation', () => {
-    const { shown, documentation } = editor.hover(`client.videos.|create({ prompt: 'x' })`);
+    const { declaration: shown, documentation } = editor.hover(`client.videos.|create({ prompt: 'x' })`);
     expect(shown).toContain('RequestPromise<CreatedJob>');
     expect(documentation).toContain('Starts a video job.');
-    expect(editor.hover(`client.characters.|get('a')`).shown).toContain('RequestPromise<Character>');
+    expect(editor.hover(`client.characters.|get('a')`).declaration).toContain('RequestPromise<Character>');
   });
 });

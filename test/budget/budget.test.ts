@@ -9,15 +9,15 @@ import {
 } from '../../src/index.js';
 import { createStore, memoryStore } from '../../src/ledger/stores.js';
 import { createSandbox, type SandboxOptions } from '../../src/sandbox/index.js';
-import { ownBudget } from '../support/own-budget.js';
 import { errorOf } from '../support/rejection.js';
+import { scopedBudget } from '../support/scoped-budget.js';
 import { json, stubbed } from '../transport/support.js';
 import { VIDEO } from './service.js';
 
 /** Opens a sandbox whose jobs cost ten tokens, and a client with a budget. */
 function openClient(options: Partial<BudgetOptions> = {}, sandboxOptions: Partial<SandboxOptions> = {}) {
   const sandbox = createSandbox({ balanceTokens: 10_000, prices: 10, limits: 'off', ...sandboxOptions });
-  const budget = ownBudget({ maxTokens: 35, ...options });
+  const budget = scopedBudget({ maxTokens: 35, ...options });
   return { sandbox, budget, client: sandbox.client({ budget, maxRetries: 0 }) };
 }
 
@@ -81,7 +81,7 @@ describe('a budget', () => {
       () => json({ error: { code: 'invalid_api_key' } }, { status: 401 }),
       () => json({ error: { code: 'model_not_found' } }, { status: 400 }),
     ];
-    const budget = ownBudget({ maxTokens: 100 });
+    const budget = scopedBudget({ maxTokens: 100 });
     const { client } = stubbed(responses, { budget, maxRetries: 0 });
     await client.videos.create(VIDEO);
     for (const reservedTokens of [10, 10, 0]) {
@@ -116,7 +116,7 @@ describe('a budget', () => {
 
   test('of the client counts in addition to the budget of the call', async () => {
     const { sandbox, client, budget } = openClient({ maxTokens: 1_000 });
-    const tenant = ownBudget({ maxTokens: 10, scope: 'tenant-7' });
+    const tenant = scopedBudget({ maxTokens: 10, scope: 'tenant-7' });
     await client.videos.create(VIDEO, { budget: tenant });
     const rejected = client.videos.create(VIDEO, { budget: tenant });
     await expect(rejected).rejects.toMatchObject({ code: 'budget_exceeded', scope: 'tenant-7' });
@@ -140,7 +140,7 @@ describe('a budget', () => {
 
   test('has the full limit in each scope, and its errors identify the scope', async () => {
     const { sandbox } = openClient();
-    const budget = ownBudget({ maxTokens: 10 });
+    const budget = scopedBudget({ maxTokens: 10 });
     const create = (name: string) => sandbox.client().videos.create(VIDEO, { budget: budget.scoped(name) });
     await create('ann');
     expect(await errorOf(create('ann'))).toMatchObject({
@@ -264,8 +264,8 @@ describe('createBudget', () => {
     ],
     [{ maxToken: 1 }, 'maxTokens'],
   ])('rejects %j', (options, message) => {
-    expect(() => ownBudget(options as never)).toThrow(message);
-    expect(() => ownBudget(options as never)).toThrow(GenError);
+    expect(() => scopedBudget(options as never)).toThrow(message);
+    expect(() => scopedBudget(options as never)).toThrow(GenError);
   });
 
   test("is required by the client's budget option", () => {

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { Budget } from '../../src/index.js';
 import { createSandbox } from '../../src/sandbox/index.js';
-import { ownBudget } from '../support/own-budget.js';
+import { scopedBudget } from '../support/scoped-budget.js';
 
 const file = new Blob([new Uint8Array(3_000)], { type: 'image/png' });
 const params = { prompt: 'the fox runs', first_frame_upload_id: file };
@@ -13,7 +13,7 @@ let budget: Budget;
 /** Uploads the file, and makes the service delete the upload and repeat its rejection of the first key. */
 beforeEach(async () => {
   sandbox = createSandbox({ balanceTokens: 1e6, limits: 'off', review: 'instant' });
-  budget = ownBudget({ maxTokens: 100_000 });
+  budget = scopedBudget({ maxTokens: 100_000 });
   await sandbox.client().videos.create(params);
   deleteUpload();
 });

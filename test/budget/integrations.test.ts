@@ -5,13 +5,13 @@ import { createGen } from '../../src/adapters/ai-sdk/index.js';
 import { createActivities, type DurableEngine, generate } from '../../src/adapters/durable/index.js';
 import { BudgetExceededError } from '../../src/index.js';
 import { createSandbox } from '../../src/sandbox/index.js';
-import { ownBudget } from '../support/own-budget.js';
 import { errorOf } from '../support/rejection.js';
+import { scopedBudget } from '../support/scoped-budget.js';
 import { VIDEO } from './service.js';
 
 function openClient() {
   const sandbox = createSandbox({ prices: 10, jobDurationMs: 0, limits: 'off' });
-  const budget = ownBudget({ maxTokens: 25 });
+  const budget = scopedBudget({ maxTokens: 25 });
   return { sandbox, budget, client: sandbox.client({ budget, rateLimit: 'off' }) };
 }
 

@@ -5,13 +5,13 @@ import { createStore } from '../../src/ledger/stores.js';
 import type { Store } from '../../src/store/store.js';
 import { openKeys, PRICE, resumed, simulate, VIDEO } from '../store/simulation.js';
 import { deferred } from '../support/deferred.js';
-import { ownBudget } from '../support/own-budget.js';
+import { scopedBudget } from '../support/scoped-budget.js';
 import { BASE_URL, freshKey } from '../transport/support.js';
 import { settle } from '../waiting/virtual-clock.js';
 
 const failure = { status: 'failed', errorCode: 'generation_rejected' };
 /** Creates a budget in a store. */
-const budgetIn = (store: Store, scope: string, maxTokens = 1_000) => ownBudget({ scope, maxTokens, store });
+const budgetIn = (store: Store, scope: string, maxTokens = 1_000) => scopedBudget({ scope, maxTokens, store });
 
 describe('two budgets of one call', () => {
   it('are checked in one transaction, in either order, so no create waits for another', async () => {
@@ -132,7 +132,7 @@ it('concurrent creates share their transactions', async () => {
   const { client, store } = open();
   const read = vi.fn(store.read);
   const counted: Store = { ...store, read };
-  const budget = ownBudget({ maxTokens: 1e6, store: counted, unknownPrice: () => PRICE });
+  const budget = scopedBudget({ maxTokens: 1e6, store: counted, unknownPrice: () => PRICE });
   const counting = client.withOptions({ store: counted, budget });
   await clock.until(counting.videos.create(VIDEO));
   read.mockClear();
@@ -154,7 +154,11 @@ it('a store that hangs after a response delays the call by two seconds in total 
     return 'created';
   };
   const options = { apiKey: freshKey(), baseUrl: BASE_URL, fetch, rateLimit: 'off' as const };
-  const client = new GenClient({ ...options, store: hanging, budget: ownBudget({ maxTokens: 100, store: hanging }) });
+  const client = new GenClient({
+    ...options,
+    store: hanging,
+    budget: scopedBudget({ maxTokens: 100, store: hanging }),
+  });
   const startMs = performance.now();
   await client.videos.createAndWait(VIDEO, { pollIntervalMs: 50 });
   const tookMs = performance.now() - startMs;

@@ -3,7 +3,7 @@
 import type { BudgetExceededError } from 'gen-client';
 import { describe, expect, it } from 'vitest';
 import { errorResponse, openKeys, order, PRICE, simulate, VIDEO } from '../store/simulation.js';
-import { ownBudget } from '../support/own-budget.js';
+import { scopedBudget } from '../support/scoped-budget.js';
 import { json } from '../transport/support.js';
 import { settle } from '../waiting/virtual-clock.js';
 
@@ -92,7 +92,7 @@ describe('a create whose response was lost', () => {
       state.respond = () => (response === 'lost' ? 'lost' : json(unpriced));
       await clock.until(client.videos.create(VIDEO, { idempotencyKey: 'k' }).catch(() => {}));
       state.respond = () => 'created';
-      const other = ownBudget({ maxTokens: 100, scope: 'other', store });
+      const other = scopedBudget({ maxTokens: 100, scope: 'other', store });
       await clock.until(client.withOptions({ budget: other }).videos.create(VIDEO));
       await clock.until(client.videos.create(VIDEO));
       const expected =
@@ -116,7 +116,7 @@ it('a create in flight counts until it ends, across periods', async () => {
 it('two budgets with the same scope and period share their tokens, but each enforces its own limit', async () => {
   const { clock, open } = simulate();
   const { client, budget, store } = open();
-  const same = ownBudget({ scope: 'team', per: 'month', maxTokens: 15, store });
+  const same = scopedBudget({ scope: 'team', per: 'month', maxTokens: 15, store });
   await clock.until(client.videos.create(VIDEO, { budget: same }));
   expect(await budget.usage()).toMatchObject({ spentTokens: PRICE, reservedTokens: 0 });
   const second = client.videos.create(VIDEO, { budget: same });

@@ -1,6 +1,6 @@
 import { type BudgetOptions, type ClientOptions, GenClient } from '../../src/index.js';
-import { ownBudget } from '../support/own-budget.js';
 import { errorOf } from '../support/rejection.js';
+import { scopedBudget } from '../support/scoped-budget.js';
 import { BASE_URL, freshKey, json } from '../transport/support.js';
 
 export const VIDEO = { prompt: 'a fox at dawn', duration: 4 } as const;
@@ -52,7 +52,7 @@ export function clientWithBudget(
   options: BudgetOptions,
   client: ClientOptions = {},
 ) {
-  const budget = ownBudget(options);
+  const budget = scopedBudget(options);
   const base = {
     apiKey: freshKey(),
     baseUrl: BASE_URL,

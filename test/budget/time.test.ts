@@ -7,7 +7,7 @@ import { DOCUMENTED_LIMITS } from '../../src/rules/limits.js';
 import { CLOCK, type Clock } from '../../src/runtime/clock.js';
 import { createSandbox, type SandboxOptions } from '../../src/sandbox/index.js';
 import { memoryStoreOn, type Store } from '../../src/store/store.js';
-import { ownBudget } from '../support/own-budget.js';
+import { scopedBudget } from '../support/scoped-budget.js';
 import { virtualClock } from '../waiting/virtual-clock.js';
 import { type Order, reserverOn } from './reserver.js';
 import { VIDEO } from './service.js';
@@ -16,7 +16,7 @@ const DAY_MS = 86_400_000;
 
 function openClient(options: BudgetOptions, sandboxOptions: Partial<SandboxOptions> = {}) {
   const sandbox = createSandbox({ clock: 'manual', prices: 10, balanceTokens: 1e9, limits: 'off', ...sandboxOptions });
-  const budget = ownBudget(options);
+  const budget = scopedBudget(options);
   const client = sandbox.client({ budget });
   const chargedFrom = (since: string) =>
     sandbox.jobs
@@ -27,8 +27,8 @@ function openClient(options: BudgetOptions, sandboxOptions: Partial<SandboxOptio
 
 describe("a budget's clock", () => {
   test("is the client's, and a daily limit counts separately from a total", async () => {
-    const daily = ownBudget({ maxTokens: 50, per: 'day' });
-    const total = ownBudget({ maxTokens: 100, per: 'total' });
+    const daily = scopedBudget({ maxTokens: 50, per: 'day' });
+    const total = scopedBudget({ maxTokens: 100, per: 'total' });
     const sandbox = createSandbox({ clock: 'manual', prices: 10, limits: 'off' });
     const client = sandbox.client({ budget: daily, rateLimit: 'off' });
     for (let day = 0; day < 4; day++) {
@@ -103,7 +103,7 @@ function processes({ maxTokens, per = 'total' }: BudgetOptions) {
       read: (...args) => (process.isDead ? never : store.read(...args)),
       write: (...args) => (process.isDead ? never : store.write(...args)),
     });
-    const budget = ownBudget({ scope: 'tenant', maxTokens, per, store: view });
+    const budget = scopedBudget({ scope: 'tenant', maxTokens, per, store: view });
     const reserver = reserverOn(view, clock, { scope: 'tenant', per, maxTokens });
     const reserve = async (idempotencyKey: string, { learnedTokens }: Partial<Order> = { learnedTokens: 10 }) => {
       const reservation = await reserver.reserve({ learnedTokens, idempotencyKey });

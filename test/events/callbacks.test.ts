@@ -30,8 +30,8 @@ function recordCalls() {
   };
 }
 
-/** Makes every kind of call, each with its own callbacks. */
-async function useEverything(client: GenClient, callback: (name: string) => () => unknown): Promise<void> {
+/** Makes a call for each callback. */
+async function makeEveryCall(client: GenClient, callback: (name: string) => () => unknown): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'gen-client-callbacks-'));
   const options = { onCreated: callback('onCreated'), onUpdate: callback('onUpdate') };
   const job = await client.videos.createAndWait(PROMPT, options);
@@ -58,12 +58,12 @@ afterEach(async () => {
 });
 
 describe("a caller's function", () => {
-  it('runs in its own async context, even if other callers wait for the same job', async () => {
+  it("runs in its caller's async context, even among concurrent callers", async () => {
     const client = createSandbox().client();
     const { record, contexts } = recordCalls();
     await Promise.all(
       TENANTS.map((tenant) =>
-        storage.run(tenant, () => useEverything(client, (name) => record(`${name} of ${tenant}`))),
+        storage.run(tenant, () => makeEveryCall(client, (name) => record(`${name} of ${tenant}`))),
       ),
     );
     for (const name of CALLBACKS)
@@ -91,7 +91,7 @@ describe("a caller's function", () => {
     const logger = { error: fail, warn: fail, info: fail, debug: fail };
     const sandbox = createSandbox();
     sandbox.faults.add({ status: 500, times: 1 });
-    await useEverything(sandbox.client({ hooks, logger, logLevel: 'debug' }), callback);
+    await makeEveryCall(sandbox.client({ hooks, logger, logLevel: 'debug' }), callback);
   });
 });
 
@@ -101,7 +101,7 @@ describe('a hook', () => {
   it.each<[string, ClientOptions]>([
     ['in this process', { limits }],
     ['in a shared store', { store: memoryStore(), limits }],
-  ])('of calls queued for one limit %s runs in the context of its own call', async (_, limited) => {
+  ])('of calls queued for one limit %s runs in the async context of its call', async (_, limitOptions) => {
     const sandbox = createSandbox({ limits: 'off' });
     const { record, contexts, calls } = recordCalls();
     sandbox.faults.add({ match: { path: '/v1/videos' }, status: 500, times: 2 });
@@ -110,7 +110,7 @@ describe('a hook', () => {
         const hooks = Object.fromEntries(CALL_HOOKS.map((name) => [name, record(`${name} of ${tenant}`)]));
         const log = () => record(`log of ${tenant}`)();
         const logger = { error: log, warn: log, info: log, debug: log };
-        const options: ClientOptions = { ...limited, hooks, logger, logLevel: 'debug', apiKey: sandbox.apiKey };
+        const options: ClientOptions = { ...limitOptions, hooks, logger, logLevel: 'debug', apiKey: sandbox.apiKey };
         const client = new GenClient({ baseUrl: sandbox.baseUrl, fetch: sandbox.fetch, ...options });
         return storage.run(tenant, () => client.videos.create(PROMPT));
       }),

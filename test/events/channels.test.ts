@@ -16,11 +16,11 @@ afterEach(() => {
 type Message = readonly [channel: string, phase: string, message: unknown];
 
 /** Records the messages of a tracing channel. */
-function listen(name: 'job' | 'request' | 'wait', messages: Message[], also: (phase: string) => void = () => {}) {
+function listen(name: 'job' | 'request' | 'wait', messages: Message[], onPhase: (phase: string) => void = () => {}) {
   const phases = ['start', 'end', 'asyncStart', 'asyncEnd', 'error'] as const;
   const record = (phase: string) => (message: unknown) => {
     messages.push([name, phase, message]);
-    also(phase);
+    onPhase(phase);
   };
   const [start, end, asyncStart, asyncEnd, error] = phases.map(record);
   if (!start || !end || !asyncStart || !asyncEnd || !error) throw new Error('a phase is missing');
@@ -43,13 +43,13 @@ describe('the diagnostics channels', () => {
     listen('job', messages);
     const { client } = openSandbox();
     const file = new File(['x'.repeat(1_000)], 'fox.png', { type: 'image/png' });
-    const sent = { prompt: 'a fox', reference_upload_ids: [file, new Uint8Array(10), 'upl_1'] };
-    await client.images.create(sent, { preflight: false }).catch(() => {});
+    const params = { prompt: 'a fox', reference_upload_ids: [file, new Uint8Array(10), 'upl_1'] };
+    await client.images.create(params, { preflight: false }).catch(() => {});
     const [, , trace] = messages[0] ?? [];
     expect((trace as JobTrace).params).toEqual({ prompt: 'a fox', reference_upload_ids: [{}, {}, 'upl_1'] });
   });
 
-  test('tolerate circular params: the create rejects with an explanation', async () => {
+  test("don't fail for circular params, for which the create rejects with an explanation", async () => {
     const messages: Message[] = [];
     listen('job', messages);
     const { sandbox, client } = openSandbox();

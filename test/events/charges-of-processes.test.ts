@@ -72,16 +72,16 @@ it.each([
   async (_, crashes) => {
     const replicas = await startReplicas(join(folder, `${crashes}.store`));
     try {
-      const polled = await replicas.run(0, { create: PROMPTS });
-      const announced = await replicas.run(0, { create: PROMPTS, webhookUrl: 'https://app.example/hooks' });
+      const polledJobs = await replicas.run(0, { create: PROMPTS });
+      const webhookJobs = await replicas.run(0, { create: PROMPTS, webhookUrl: 'https://app.example/hooks' });
       if (crashes) replicas.kill(0);
-      await Promise.all([1, 2].map((at) => replicas.run(at, { wait: [...polled, ...announced] })));
+      await Promise.all([1, 2].map((at) => replicas.run(at, { wait: [...polledJobs, ...webhookJobs] })));
       await expect.poll(() => replicas.reports).toHaveLength(2 * PROMPTS.length);
       // The duplicate webhook or another poll would cause a second report.
-      await Promise.all([1, 2].map((at) => replicas.run(at, { wait: [...polled, ...announced] })));
-      const reported = replicas.reports.map(({ charged, tokens }) => [charged, tokens] as const);
-      expect(new Map(reported)).toEqual(new Map(replicas.costs()));
-      expect(reported).toHaveLength(2 * PROMPTS.length);
+      await Promise.all([1, 2].map((at) => replicas.run(at, { wait: [...polledJobs, ...webhookJobs] })));
+      const charges = replicas.reports.map(({ charged, tokens }) => [charged, tokens] as const);
+      expect(new Map(charges)).toEqual(new Map(replicas.costs()));
+      expect(charges).toHaveLength(2 * PROMPTS.length);
     } finally {
       await replicas.close();
     }

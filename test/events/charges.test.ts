@@ -8,7 +8,7 @@ import { deferred } from '../support/deferred.js';
 const PARAMS = { prompt: 'a fox at dawn', webhook_url: 'https://app.example/hooks' };
 
 /** Opens an app: a sandbox, a client whose job events are recorded, and a webhook handler. */
-function openApp({ polls = false, optionsFor = (_sandbox: Sandbox): ClientOptions => ({}) } = {}) {
+function openApp({ polls: pollsInListener = false, optionsFor = (_sandbox: Sandbox): ClientOptions => ({}) } = {}) {
   let handler: (request: Request) => Promise<Response> = async () => new Response();
   const sandbox = createSandbox({
     clock: 'manual',
@@ -19,7 +19,7 @@ function openApp({ polls = false, optionsFor = (_sandbox: Sandbox): ClientOption
   const onJob = (event: JobEvent) => void events.push(event);
   const client = sandbox.client({ hooks: { onJob }, ...optionsFor(sandbox) });
   const poll = async ({ data }: { readonly data: { readonly job: { readonly id: string } } }) => {
-    if (polls) await client.jobs.get(data.job.id);
+    if (pollsInListener) await client.jobs.get(data.job.id);
   };
   handler = createWebhookHandler({ client, on: { 'job.completed': poll } });
   return { sandbox, client, events, finalEvents: () => events.filter(({ phase }) => phase === 'final') };
@@ -29,7 +29,7 @@ describe("a job's charge", () => {
   it.each([
     ['polls the job', true],
     ['does nothing', false],
-  ])('is known after one poll if a webhook ends the job and its listener %s', async (_, polls) => {
+  ])('is reported once, after at most two polls, if a webhook ends the job and its listener %s', async (_, polls) => {
     const { sandbox, client, finalEvents } = openApp({ polls });
     await client.videos.create(PARAMS);
     await sandbox.advance(600_000);
@@ -57,7 +57,7 @@ describe("a job's charge", () => {
   it.each([
     ['completed', '', 10],
     ['failed', ' [fail:generation_failed]', 0],
-  ])("is known even if the webhook arrives before the create's response (%s)", async (status, fail, tokens) => {
+  ])("is reported even if the webhook arrives before the create's response (%s)", async (status, fail, tokens) => {
     const { promise: delivered, resolve: deliver } = deferred();
     const budget = createBudget({ maxTokens: 100, store: memoryStore() });
     const { sandbox, client, events, finalEvents } = openApp({

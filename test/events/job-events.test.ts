@@ -3,7 +3,7 @@ import { copyOutput } from '../../src/adapters/storage/index.js';
 import { GenClient, type JobEvent } from '../../src/index.js';
 import { createSandbox } from '../../src/sandbox/index.js';
 import { completedEvent } from '../support/completed-event.js';
-import { ownBudget } from '../support/own-budget.js';
+import { scopedBudget } from '../support/scoped-budget.js';
 import { created, freshKey, json, stubbed } from '../transport/support.js';
 
 const VIDEO = { prompt: 'a fox at dawn', duration: 4 } as const;
@@ -15,17 +15,17 @@ function recordEvents() {
 }
 
 /** Creates a client of a sandbox with a manual clock, and records its hook's events. */
-function timedClient() {
+function openSandbox() {
   const sandbox = createSandbox({ clock: 'manual', balanceTokens: 10_000 });
   const { events, hooks } = recordEvents();
   return { sandbox, events, hooks, client: sandbox.client({ hooks }) };
 }
 
-const phases = (events: readonly JobEvent[]) => events.map(({ phase, jobId }) => `${phase} ${jobId}`);
+const formatPhases = (events: readonly JobEvent[]) => events.map(({ phase, jobId }) => `${phase} ${jobId}`);
 
 describe('hooks.onJob', () => {
   test('reports a job when it is accepted and when it ends, with its cost', async () => {
-    const { sandbox, events, client } = timedClient();
+    const { sandbox, events, client } = openSandbox();
     const wait = client.videos.createAndWait(VIDEO, { idempotencyKey: 'order-1' });
     await sandbox.advance(60_000);
     const job = await wait;
@@ -48,7 +48,7 @@ describe('hooks.onJob', () => {
   });
 
   test("reports each phase once, however many of the account's clients poll the job", async () => {
-    const { sandbox, events, hooks, client } = timedClient();
+    const { sandbox, events, hooks, client } = openSandbox();
     const { job } = await client.videos.create(VIDEO, { idempotencyKey: 'order-2' });
     await client.videos.create(VIDEO, { idempotencyKey: 'order-2' });
     await sandbox.advance(60_000);
@@ -58,31 +58,31 @@ describe('hooks.onJob', () => {
     await other.jobs.get(job.id);
     client.notify(completedEvent(job.id, sandbox.baseUrl, '2026-01-02T03:04:05.000Z'));
     await other.waitForJob(job.id);
-    expect(phases(events)).toEqual([`accepted ${job.id}`, `final ${job.id}`]);
+    expect(formatPhases(events)).toEqual([`accepted ${job.id}`, `final ${job.id}`]);
   });
 
   test('reports an end from a webhook even without a wait', async () => {
-    const { sandbox, events, client } = timedClient();
+    const { sandbox, events, client } = openSandbox();
     const { job } = await client.videos.create(VIDEO);
     client.notify(completedEvent(job.id, sandbox.baseUrl, '2026-01-02T03:04:05.000Z'));
     await expect.poll(() => events).toHaveLength(2);
     expect(events[1]).toMatchObject({ phase: 'final', status: 'completed', quotedTokens: job.quotedTokenCost });
   });
 
-  test("reports another process's job by ID, without guessing other fields", async () => {
-    const { sandbox, events, client } = timedClient();
+  test("reports another process's job with only its ID and status", async () => {
+    const { sandbox, events, client } = openSandbox();
     client.notify(completedEvent('job_elsewhere', sandbox.baseUrl, '2026-01-02T03:04:05.000Z'));
     await expect.poll(() => events).toHaveLength(1);
     expect(events).toEqual([{ phase: 'final', jobId: 'job_elsewhere', status: 'completed' }]);
   });
 
-  test('is called on the client that received the status', async () => {
-    const { sandbox, events, client } = timedClient();
+  test('is called by the client that polled the status', async () => {
+    const { sandbox, events, client } = openSandbox();
     const poller = recordEvents();
     const { job } = await client.videos.create(VIDEO);
     await sandbox.advance(60_000);
     await sandbox.client({ hooks: poller.hooks }).jobs.get(job.id);
-    expect(phases(events)).toEqual([`accepted ${job.id}`]);
+    expect(formatPhases(events)).toEqual([`accepted ${job.id}`]);
     expect(poller.events).toMatchObject([{ phase: 'final', call: 'videos', quotedTokens: job.quotedTokenCost }]);
   });
 
@@ -110,11 +110,11 @@ describe('hooks.onJob', () => {
     expect(events).toStrictEqual([{ phase: 'final', jobId: 'job_1', ...more, status: 'failed' }]);
   });
 
-  test('reports both phases of a job that ended immediately, in order', async () => {
+  test('reports `accepted` before `final` for a job that ended immediately', async () => {
     const { events, hooks } = recordEvents();
     const { client } = stubbed(() => json({ data: { job: { id: 'job_1', status: 'completed' } } }), { hooks });
     await client.videos.create(VIDEO);
-    expect(phases(events)).toEqual(['accepted job_1', 'final job_1']);
+    expect(formatPhases(events)).toEqual(['accepted job_1', 'final job_1']);
   });
 
   test('only causes a warning if it throws or rejects', async () => {
@@ -137,12 +137,13 @@ test.each<[string, object, number]>([
   ['is higher than the quote', { status: 'completed', finalTokenCost: 9 }, 9],
   ['is missing', { status: 'completed' }, 4],
 ])("a job's final cost adjusts the budgets of the client and of the call if it %s", async (_, final, spentTokens) => {
-  const [own, ofCall] = [ownBudget({ maxTokens: 100 }), ownBudget({ maxTokens: 100 })];
-  const ended = () => json({ data: { job: { id: 'job_1', ...final } } });
-  const { client } = stubbed([() => json(created()), ended], { budget: own });
-  await client.videos.create(VIDEO, { budget: ofCall });
+  const [clientBudget, callBudget] = [scopedBudget({ maxTokens: 100 }), scopedBudget({ maxTokens: 100 })];
+  const endedResponse = () => json({ data: { job: { id: 'job_1', ...final } } });
+  const { client } = stubbed([() => json(created()), endedResponse], { budget: clientBudget });
+  await client.videos.create(VIDEO, { budget: callBudget });
   for (let poll = 0; poll < 2; poll++) await client.jobs.get('job_1');
-  for (const budget of [own, ofCall]) expect(await budget.usage()).toMatchObject({ spentTokens, reservedTokens: 0 });
+  for (const budget of [clientBudget, callBudget])
+    expect(await budget.usage()).toMatchObject({ spentTokens, reservedTokens: 0 });
 });
 
 describe('client.estimate', () => {
@@ -166,19 +167,19 @@ describe('client.estimate', () => {
   });
 
   test('returns no price before the first quote, and the quote after it', async () => {
-    const { client } = timedClient();
-    const requested = { call: 'videos', model: 'svc-video-fast', duration: 4 } as const;
-    expect(client.estimate(requested)).toEqual({ tokens: undefined, basis: 'unknown' });
+    const { client } = openSandbox();
+    const kind = { call: 'videos', model: 'svc-video-fast', duration: 4 } as const;
+    expect(client.estimate(kind)).toEqual({ tokens: undefined, basis: 'unknown' });
     // The default model, its name, and its alias share one price.
     const { quoted_token_cost: tokens } = await client.videos.create(VIDEO);
-    expect(client.estimate(requested)).toEqual({ tokens, basis: 'learned' });
-    expect(client.estimate({ ...requested, model: 'svc-video-gen-2-fast' })).toEqual({ tokens, basis: 'learned' });
-    expect(client.estimate({ ...requested, duration: 5 }).basis).toBe('unknown');
-    expect(client.estimate({ ...requested, resolution: '720p' }).basis).toBe('unknown');
-    expect(client.estimate({ ...requested, audio: true }).basis).toBe('unknown');
+    expect(client.estimate(kind)).toEqual({ tokens, basis: 'learned' });
+    expect(client.estimate({ ...kind, model: 'svc-video-gen-2-fast' })).toEqual({ tokens, basis: 'learned' });
+    expect(client.estimate({ ...kind, duration: 5 }).basis).toBe('unknown');
+    expect(client.estimate({ ...kind, resolution: '720p' }).basis).toBe('unknown');
+    expect(client.estimate({ ...kind, audio: true }).basis).toBe('unknown');
   });
 
-  test('works without a request, but has no prices', () => {
+  test('sends no request, and has no price before the first create', () => {
     const client = new GenClient({ baseUrl: 'https://gen.test', apiKey: freshKey() });
     expect(client.estimate({ call: 'images' })).toEqual({ tokens: undefined, basis: 'unknown' });
   });

@@ -16,24 +16,24 @@ interface Trace {
 
 /** Records job traces. */
 function listen() {
-  const ended: Trace[] = [];
+  const endedTraces: Trace[] = [];
   const channel = tracingChannel<unknown, Trace>('gen-client:job');
   const handlers = {
     start() {},
     end() {},
     asyncStart() {},
-    asyncEnd: (trace: Trace) => void ended.push(trace),
+    asyncEnd: (trace: Trace) => void endedTraces.push(trace),
     error() {},
   };
   channel.subscribe(handlers);
   stops.push(() => channel.unsubscribe(handlers));
-  return { ended };
+  return { ended: endedTraces };
 }
 
 let jobs = 0;
 
 /** Creates a client whose service accepts every call, and exposes its memory of jobs. */
-function open(hooks: { readonly onJob?: (event: JobEvent) => void } = {}) {
+function openClient(hooks: { readonly onJob?: (event: JobEvent) => void } = {}) {
   const apiKey = freshKey();
   const fetch = async () => {
     jobs += 1;
@@ -63,7 +63,7 @@ describe("a job's trace", () => {
 
 describe("a process's memory of jobs", () => {
   test('contains only prices if there are no subscribers and no limits', async () => {
-    const { client, memory } = open();
+    const { client, memory } = openClient();
     const before = memory().jobs.size;
     for (let count = 0; count < 20; count++) await client.videos.create({ prompt: 'a fox', duration: 4 });
     expect(memory().jobs.size).toBe(before);
@@ -72,7 +72,7 @@ describe("a process's memory of jobs", () => {
 
   test('is limited to 10,000 jobs across all accounts, and ends older traces', async () => {
     const { ended } = listen();
-    const [one, other] = [open({ onJob() {} }), open({ onJob() {} })];
+    const [one, other] = [openClient({ onJob() {} }), openClient({ onJob() {} })];
     for (let count = 0; count < 100; count++) {
       await one.client.videos.create({ prompt: 'a fox', duration: 4 });
       await other.client.videos.create({ prompt: 'a fox', duration: 4 });

@@ -1,4 +1,4 @@
-// The large model APIs' published rules for tool schemas, with their sources.
+// Published rules of large model APIs for tool schemas, with their sources.
 
 type JsonSchema = Readonly<Record<string, unknown>>;
 

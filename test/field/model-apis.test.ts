@@ -1,4 +1,4 @@
-// Our exported schemas meet the large model APIs' published rules for tool schemas.
+// The exported schemas follow the published rules of large model APIs for tool schemas.
 import { characterParams, imageParams, pickParams, videoEditParams, videoParams } from 'gen-client/schemas';
 import { describe, expect, test } from 'vitest';
 import * as z from 'zod';

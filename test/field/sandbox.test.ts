@@ -1,4 +1,4 @@
-// Requests to the sandbox as other clients send them. Each row: source, input, expected value.
+// Requests that other clients send to the sandbox. Each row: source, input, expected value.
 import { describe, expect, test } from 'vitest';
 import { createSandbox } from '../../src/sandbox/index.js';
 

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { cliOnSandbox } from '../cli/cli-on-sandbox.js';
 
-const place = cliOnSandbox();
-const { sandbox } = place;
+const cli = cliOnSandbox();
+const { sandbox } = cli;
 
 /** Each row: the file's source and text, and its prompts or, if it is rejected before anything is paid, the message. */
 it.each<[source: string, text: string, expected: readonly string[] | string, extension?: string]>([
@@ -54,8 +54,8 @@ it.each<[source: string, text: string, expected: readonly string[] | string, ext
   ],
 ])('%s', async (_source, text, expected, extension = 'csv') => {
   const name = `prompts.${extension}`;
-  writeFileSync(join(place.folder, name), text);
-  const { code, stderr } = await place.cli('batch', name, '--out', 'out/', '--poll', '100ms');
+  writeFileSync(join(cli.folder, name), text);
+  const { code, stderr } = await cli.cli('batch', name, '--out', 'out/', '--poll', '100ms');
   if (typeof expected === 'string') {
     expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining(expected) });
     expect(sandbox.requests).toEqual([]);

@@ -9,16 +9,16 @@ import { createWebhookHandler, signWebhook } from '../../src/webhooks/index.js';
 import { type App, inExpress, inFastify, inHono, inLambda, inPagesRouter, inProcess } from '../webhooks/apps.js';
 import { event, SECRET } from '../webhooks/deliver.js';
 
-const printed = vi.fn();
-const handled = vi.fn();
-beforeEach(() => void vi.spyOn(console, 'error').mockImplementation(printed));
+const consoleError = vi.fn();
+const listener = vi.fn();
+beforeEach(() => void vi.spyOn(console, 'error').mockImplementation(consoleError));
 afterEach(() => {
   vi.restoreAllMocks();
-  printed.mockReset();
-  handled.mockReset();
+  consoleError.mockReset();
+  listener.mockReset();
 });
 
-const handler = createWebhookHandler({ secret: SECRET, on: { '*': (event) => handled(event.id) } });
+const handler = createWebhookHandler({ secret: SECRET, on: { '*': (event) => listener(event.id) } });
 const onNode = toNodeHandler(handler);
 const onWeb = (app: Hono) => app.post('/webhooks', (c) => handler(c.req.raw));
 const lambda = (version: 'v1' | 'v2') => {
@@ -36,9 +36,9 @@ const withRawBody = express.json({
 interface Row {
   readonly source: string;
   /** Returns the text that the service signs, from an event's JSON. */
-  readonly signed?: (json: string) => string;
+  readonly signedText?: (json: string) => string;
   /** Returns the bytes that arrive. */
-  readonly sent?: (text: string) => string | Uint8Array<ArrayBuffer>;
+  readonly sentBody?: (text: string) => string | Uint8Array<ArrayBuffer>;
   readonly headers?: Record<string, string>;
   readonly expected?: string;
   /** The expected value for specific parsers. */
@@ -48,43 +48,43 @@ interface Row {
 const INFLATED = { 'express.raw()': '200', 'express.text()': '200', 'express.json() that retains the bytes': '200' };
 const ROWS: readonly Row[] = [
   { source: 'body-parser: ASCII' },
-  { source: 'body-parser: multi-byte characters', signed: (json) => json.replace('fox', 'Füchse 🦊 \u2028') },
+  { source: 'body-parser: multi-byte characters', signedText: (json) => json.replace('fox', 'Füchse 🦊 \u2028') },
   { source: 'body-parser: a charset', headers: { 'content-type': 'application/json; charset=utf-8' } },
   { source: 'body-parser: a media type with a suffix', headers: { 'content-type': 'application/vnd.api+json' } },
   {
     source: 'stripe-node: unusual white space',
-    signed: (json) => json.replaceAll('",', '" ,\r\n\t'),
+    signedText: (json) => json.replaceAll('",', '" ,\r\n\t'),
   },
-  { source: 'body-parser: __proto__ as a key', signed: (json) => json.replace('"note"', '"__proto__":{},"note"') },
+  { source: 'body-parser: __proto__ as a key', signedText: (json) => json.replace('"note"', '"__proto__":{},"note"') },
   {
     source: 'openai-node: an escape that JSON.stringify would unescape',
-    signed: (json) => json.replace('fox', 'f\\u006fx'),
+    signedText: (json) => json.replace('fox', 'f\\u006fx'),
   },
   // express.text() removes the mark, so the bytes differ.
   {
     source: 'raw-body: a signed byte order mark',
-    signed: (json) => `\uFEFF${json}`,
+    signedText: (json) => `\uFEFF${json}`,
     unless: { 'express.text()': '400 signature_mismatch' },
   },
   // Express decompresses the body. Others pass the compressed bytes, which the service didn't sign.
   {
     source: 'body-parser: a proxy that compresses requests',
-    sent: (text) => new Uint8Array(gzipSync(text)),
+    sentBody: (text) => new Uint8Array(gzipSync(text)),
     headers: { 'content-encoding': 'gzip' },
     expected: '400 signature_mismatch',
     unless: INFLATED,
   },
-  { source: 'body-parser: an empty body', signed: () => '', expected: '400 event_malformed' },
+  { source: 'body-parser: an empty body', signedText: () => '', expected: '400 event_malformed' },
   // express.json() rejects it.
   {
     source: 'body-parser: not JSON',
-    signed: () => '{',
+    signedText: () => '{',
     expected: '400 event_malformed',
     unless: { 'express.json() that retains the bytes': '400' },
   },
   {
     source: 'a proxy that truncates the body',
-    sent: (text) => text.slice(0, -20),
+    sentBody: (text) => text.slice(0, -20),
     expected: '400 signature_mismatch',
     unless: { 'express.json() that retains the bytes': '400' },
   },
@@ -114,17 +114,20 @@ const APPS: Readonly<Record<string, App>> = {
 
 let events = 0;
 describe.each(Object.entries(APPS))('%s', (name, open) => {
-  test.each(ROWS)('$source', async ({ signed, sent, headers: given, expected = '200', unless = {} }) => {
-    await using app = await open();
-    events += 1;
-    const json = JSON.stringify({ ...event, id: `evt_${events}`, note: 'a fox' });
-    const { body: text, headers } = await signWebhook(signed?.(json) ?? json, { secret: SECRET });
-    const body = sent?.(text) ?? text;
-    const init = { method: 'POST', body, headers: { ...Object.fromEntries(new Headers(headers)), ...given } };
-    const response = await app.send('/webhooks', init);
-    // Express explains its own rejections in HTML.
-    const reason = (await response.text()).replace(/^<.*/s, '');
-    expect(`${response.status} ${reason}`.trim()).toBe(unless[name] ?? expected);
-    expect(handled).toHaveBeenCalledTimes(response.status === 200 ? 1 : 0);
-  });
+  test.each(ROWS)(
+    '$source',
+    async ({ signedText: signed, sentBody: sent, headers: extraHeaders, expected = '200', unless = {} }) => {
+      await using app = await open();
+      events += 1;
+      const json = JSON.stringify({ ...event, id: `evt_${events}`, note: 'a fox' });
+      const { body: text, headers } = await signWebhook(signed?.(json) ?? json, { secret: SECRET });
+      const body = sent?.(text) ?? text;
+      const init = { method: 'POST', body, headers: { ...Object.fromEntries(new Headers(headers)), ...extraHeaders } };
+      const response = await app.send('/webhooks', init);
+      // Express explains its own rejections in HTML.
+      const reason = (await response.text()).replace(/^<.*/s, '');
+      expect(`${response.status} ${reason}`.trim()).toBe(unless[name] ?? expected);
+      expect(listener).toHaveBeenCalledTimes(response.status === 200 ? 1 : 0);
+    },
+  );
 });

@@ -1,4 +1,4 @@
-// Webhooks as senders, gateways, and frameworks deliver them. Each row: source, input, expected value.
+// Webhooks that senders, gateways, and frameworks deliver. Each row: source, input, expected value.
 import { describe, expect, test } from 'vitest';
 import {
   createWebhookHandler,
@@ -8,16 +8,16 @@ import {
 } from '../../src/webhooks/index.js';
 
 const secret = `whsec_${'a'.repeat(32)}`;
-const at = 1_767_323_045;
-const now = () => at * 1000;
+const timestamp = 1_767_323_045;
+const now = () => timestamp * 1000;
 const event = { id: 'evt_1', type: 'job.completed', data: { job: { id: 'job_1', status: 'completed' } } };
-const { body, headers } = await signWebhook(event, { secret, timestamp: at });
+const { body, headers } = await signWebhook(event, { secret, timestamp });
 const signature = String(headers['X-Service-Signature']);
 const digest = signature.replace(/^.*v1=/, '');
-const marked = await signWebhook(`\uFEFF${body}`, { secret, timestamp: at });
-const inside = await signWebhook({ ...event, note: 'a\uFEFFb' }, { secret, timestamp: at });
+const withMark = await signWebhook(`\uFEFF${body}`, { secret, timestamp });
+const withInnerMark = await signWebhook({ ...event, note: 'a\uFEFFb' }, { secret, timestamp });
 const bytes = new TextEncoder().encode(body);
-const listed = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), [value]]));
+const headerLists = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), [value]]));
 const base64 = Buffer.from(body).toString('base64');
 
 const otherDigit = (text: string, at: number) => text.slice(0, at) + (text[at] === '0' ? 1 : 0) + text.slice(at + 1);
@@ -36,41 +36,45 @@ async function resultOf(received: object, options: object = { secret, now }): Pr
 
 describe('the signature header', () => {
   test.each([
-    ['stripe-node: an invalid digest next to a valid one', `t=${at},v1=${digest},v1=potato`, 'accepted'],
-    ['stripe-node: a future scheme', `t=${at},v1=${digest},kid=abc`, 'accepted'],
-    ['openai-node: a part without a value', `t=${at},v1=${digest},foo`, 'accepted'],
-    ['stripe-node: an older scheme first', `t=${at},v0=${digest},v1=${digest}`, 'accepted'],
-    ['svix: several digests, the valid one last', `t=${at},v1=${'0'.repeat(64)},v1=${digest}`, 'accepted'],
-    ['a proxy that adds spaces', `t=${at}, v1=${digest}`, 'accepted'],
-    ['a proxy that folds the header', ` t=${at} ,\tv1=${digest} `, 'accepted'],
-    ['a digest in upper case', `t=${at},v1=${digest.toUpperCase()}`, 'accepted'],
-    ['names in upper case', `T=${at},V1=${digest}`, 'accepted'],
-    ['the timestamp last', `v1=${digest},t=${at}`, 'accepted'],
-    ['the timestamp between two digests', `v1=${'0'.repeat(64)},t=${at},v2=x,v1=${digest}`, 'accepted'],
-    ['future schemes in base64', `t=${at},v0=abc,v2=a-b_c+d/e==,v1=${digest}`, 'accepted'],
-    ['a trailing comma', `t=${at},v1=${digest},`, 'accepted'],
-    ['stripe-node: the digest only in another scheme', `t=${at},v0=${digest}`, 'signature_malformed'],
-    ['stripe-node: only an invalid digest', `t=${at},v1=potato`, 'signature_malformed'],
+    ['stripe-node: an invalid digest next to a valid one', `t=${timestamp},v1=${digest},v1=potato`, 'accepted'],
+    ['stripe-node: a future scheme', `t=${timestamp},v1=${digest},kid=abc`, 'accepted'],
+    ['openai-node: a part without a value', `t=${timestamp},v1=${digest},foo`, 'accepted'],
+    ['stripe-node: an older scheme first', `t=${timestamp},v0=${digest},v1=${digest}`, 'accepted'],
+    ['svix: several digests, the valid one last', `t=${timestamp},v1=${'0'.repeat(64)},v1=${digest}`, 'accepted'],
+    ['a proxy that adds spaces', `t=${timestamp}, v1=${digest}`, 'accepted'],
+    ['a proxy that folds the header', ` t=${timestamp} ,\tv1=${digest} `, 'accepted'],
+    ['a digest in upper case', `t=${timestamp},v1=${digest.toUpperCase()}`, 'accepted'],
+    ['names in upper case', `T=${timestamp},V1=${digest}`, 'accepted'],
+    ['the timestamp last', `v1=${digest},t=${timestamp}`, 'accepted'],
+    ['the timestamp between two digests', `v1=${'0'.repeat(64)},t=${timestamp},v2=x,v1=${digest}`, 'accepted'],
+    ['future schemes in base64', `t=${timestamp},v0=abc,v2=a-b_c+d/e==,v1=${digest}`, 'accepted'],
+    ['a trailing comma', `t=${timestamp},v1=${digest},`, 'accepted'],
+    ['stripe-node: the digest only in another scheme', `t=${timestamp},v0=${digest}`, 'signature_malformed'],
+    ['stripe-node: only an invalid digest', `t=${timestamp},v1=potato`, 'signature_malformed'],
     ['no timestamp', `v1=${digest}`, 'signature_malformed'],
-    ['two timestamps', `t=${at},t=${at},v1=${digest}`, 'signature_malformed'],
-    ['text after the timestamp, unlike openai-node', `t=${at}abc,v1=${digest}`, 'signature_malformed'],
-    ['milliseconds instead of seconds', `t=${at}000,v1=${digest}`, 'signature_malformed'],
-    ['more digests than any rotation needs', `t=${at}${`,v1=${digest}`.repeat(17)}`, 'signature_malformed'],
-    ['an overlong header', `t=${at},v1=${digest},x=${'y'.repeat(5_000)}`, 'signature_malformed'],
+    ['two timestamps', `t=${timestamp},t=${timestamp},v1=${digest}`, 'signature_malformed'],
+    ['text after the timestamp, unlike openai-node', `t=${timestamp}abc,v1=${digest}`, 'signature_malformed'],
+    ['milliseconds instead of seconds', `t=${timestamp}000,v1=${digest}`, 'signature_malformed'],
+    ['more digests than any rotation needs', `t=${timestamp}${`,v1=${digest}`.repeat(17)}`, 'signature_malformed'],
+    ['an overlong header', `t=${timestamp},v1=${digest},x=${'y'.repeat(5_000)}`, 'signature_malformed'],
     ['an empty header', '', 'signature_malformed'],
-    ['no digest', `t=${at}`, 'signature_malformed'],
-    ['a timestamp with a sign', `t=+${at},v1=${digest}`, 'signature_malformed'],
-    ['a hexadecimal timestamp', `t=0x${at.toString(16)},v1=${digest}`, 'signature_malformed'],
+    ['no digest', `t=${timestamp}`, 'signature_malformed'],
+    ['a timestamp with a sign', `t=+${timestamp},v1=${digest}`, 'signature_malformed'],
+    ['a hexadecimal timestamp', `t=0x${timestamp.toString(16)},v1=${digest}`, 'signature_malformed'],
     ['a timestamp with an exponent', `t=1.767323045e9,v1=${digest}`, 'signature_malformed'],
-    ['a timestamp with a leading zero', `t=0${at},v1=${digest}`, 'signature_malformed'],
+    ['a timestamp with a leading zero', `t=0${timestamp},v1=${digest}`, 'signature_malformed'],
     ['a timestamp in Arabic digits', `t=١٧٦٧٣٢٣٠٤٥,v1=${digest}`, 'signature_malformed'],
-    ['a second timestamp after the digest', `t=${at},v1=${digest},t=${at + 1}`, 'signature_malformed'],
-    ['a truncated digest', `t=${at},v1=${digest.slice(1)}`, 'signature_malformed'],
-    ['two headers, which HTTP joins', `t=${at},v1=${digest}, t=${at},v1=${digest}`, 'signature_malformed'],
-    ['a wrong digest', `t=${at},v1=${'0'.repeat(64)}`, 'signature_mismatch'],
-    ['a wrong digest before the timestamp', `v1=${'0'.repeat(64)},t=${at}`, 'signature_mismatch'],
-    ['a wrong digit at the start', `t=${at}, v1=${otherDigit(digest, 0)}`, 'signature_mismatch'],
-    ['a wrong digit at the end', `t=${at},v1=${otherDigit(digest, 63).toUpperCase()}`, 'signature_mismatch'],
+    ['a second timestamp after the digest', `t=${timestamp},v1=${digest},t=${timestamp + 1}`, 'signature_malformed'],
+    ['a truncated digest', `t=${timestamp},v1=${digest.slice(1)}`, 'signature_malformed'],
+    [
+      'two headers, which HTTP joins',
+      `t=${timestamp},v1=${digest}, t=${timestamp},v1=${digest}`,
+      'signature_malformed',
+    ],
+    ['a wrong digest', `t=${timestamp},v1=${'0'.repeat(64)}`, 'signature_mismatch'],
+    ['a wrong digest before the timestamp', `v1=${'0'.repeat(64)},t=${timestamp}`, 'signature_mismatch'],
+    ['a wrong digit at the start', `t=${timestamp}, v1=${otherDigit(digest, 0)}`, 'signature_mismatch'],
+    ['a wrong digit at the end', `t=${timestamp},v1=${otherDigit(digest, 63).toUpperCase()}`, 'signature_mismatch'],
     ['an unsigned request through request.headers.get()', null, 'signature_missing'],
     ['no header', undefined, 'signature_missing'],
   ])('%s', async (_source, signature, expected) => {
@@ -80,12 +84,12 @@ describe('the signature header', () => {
   test.each([
     ['web headers', new Headers(headers)],
     ["an object with the service's spelling", headers],
-    ["Node's headers", { ...listed, 'x-service-signature': signature, host: 'app.example' }],
+    ["Node's headers", { ...headerLists, 'x-service-signature': signature, host: 'app.example' }],
     ['an array with one value', { 'x-service-signature': [signature] }],
-    ['an array with two lines, which HTTP joins', { 'x-service-signature': [`t=${at}`, `v1=${digest}`] }],
+    ['an array with two lines, which HTTP joins', { 'x-service-signature': [`t=${timestamp}`, `v1=${digest}`] }],
     ['any case', { 'X-SERVICE-signature': signature }],
-  ])('is found in %s', async (_source, given) => {
-    expect(await resultOf({ body, headers: given })).toBe('accepted');
+  ])('is found in %s', async (_source, received) => {
+    expect(await resultOf({ body, headers: received })).toBe('accepted');
   });
 });
 
@@ -100,7 +104,7 @@ describe('the body', () => {
     ],
     ['base64 without the flag', { body: base64 }, 'signature_mismatch'],
     ['ALB with multi-value headers, passed unchanged', { body, headers: undefined }, 'signature_missing'],
-    ['ALB with multi-value headers, passed as headers', { body, headers: listed }, 'accepted'],
+    ['ALB with multi-value headers, passed as headers', { body, headers: headerLists }, 'accepted'],
     ['the flag with text other than base64', { body, isBase64Encoded: true }, 'body_unavailable'],
     ['API Gateway: an empty body', { body: null, isBase64Encoded: false }, 'body_unavailable'],
     ['text', { body }, 'accepted'],
@@ -108,9 +112,9 @@ describe('the body', () => {
     ['an ArrayBuffer', { body: bytes.buffer }, 'accepted'],
     ['a Node buffer', { body: Buffer.from(body) }, 'accepted'],
     ['a view into a larger buffer', { body: new Uint8Array([0, ...bytes]).subarray(1) }, 'accepted'],
-    ['text with a signed byte order mark', marked, 'accepted'],
-    ['bytes with a signed byte order mark', { ...marked, body: Buffer.from(marked.body) }, 'accepted'],
-    ['a byte order mark inside the text', inside, 'accepted'],
+    ['text with a signed byte order mark', withMark, 'accepted'],
+    ['bytes with a signed byte order mark', { ...withMark, body: Buffer.from(withMark.body) }, 'accepted'],
+    ['a byte order mark inside the text', withInnerMark, 'accepted'],
     ['Express after express.json()', { body: event }, 'body_parsed'],
     ['a parsed array', { body: [] }, 'body_parsed'],
     ["Nest's body instead of its rawBody", { body: event, rawBody: bytes }, 'body_parsed'],

@@ -54,13 +54,13 @@ type Scene = readonly [name: string, options: Omit<GenerateOptions, 'key'>, set:
 
 const params = { prompt: 'a fox at dawn' };
 const call = 'videos';
-const failed = (errorCode: string, errorData = {}) => ({ status: 'failed', errorCode, errorData }) as const;
+const failedJob = (errorCode: string, errorData = {}) => ({ status: 'failed', errorCode, errorData }) as const;
 
-/** Scenarios that an engine may be in the middle of. */
+/** Scenarios of runs that an upgrade can interrupt. */
 const SCENES: readonly Scene[] = [
   ['a video', { call, params }, () => {}],
   [
-    'a lost answer',
+    'a lost response',
     { call, params },
     ({ faults }) => void faults.add({ match: { method: 'POST' }, commitThenDrop: true }),
   ],
@@ -72,15 +72,15 @@ const SCENES: readonly Scene[] = [
   [
     'a reference under review',
     { call, params },
-    ({ outcomes }) => outcomes.next({ ...failed('reference_asset_pending', { retry_after: 40 }), durationMs: 0 }),
+    ({ outcomes }) => outcomes.next({ ...failedJob('reference_asset_pending', { retry_after: 40 }), durationMs: 0 }),
   ],
   [
-    'a recovery by another model',
+    'a recovery with another model',
     { call, params, recover: { generation_unavailable: { models: ['svc-video-mini'] } } },
-    ({ outcomes }) => outcomes.next(failed('generation_unavailable')),
+    ({ outcomes }) => outcomes.next(failedJob('generation_unavailable')),
   ],
-  ['a failed job', { call, params }, ({ outcomes }) => outcomes.next(failed('generation_rejected'))],
-  ['a refused create', { call, params: { ...params, duration: 7 } }, () => {}],
+  ['a failed job', { call, params }, ({ outcomes }) => outcomes.next(failedJob('generation_rejected'))],
+  ['a rejected create', { call, params: { ...params, duration: 7 } }, () => {}],
   ['a job that takes too long', { call, params: { prompt: '[slow:2h]' }, timeoutMs: 600_000 }, () => {}],
 ];
 
@@ -117,7 +117,7 @@ async function recordRun(
       return false;
     },
     fail(error) {
-      throw new Ended(json(error));
+      throw new EngineFailure(json(error));
     },
   };
   return { name, options, steps, end: await endOf(engine, options) };
@@ -151,7 +151,7 @@ function eventOf(step: RecordedStep): RunEvent {
   return { type: 'waited', woken: step.result, passedMs: step.ms };
 }
 
-class Ended extends Error {
+class EngineFailure extends Error {
   readonly end: Json;
 
   constructor(end: Json) {
@@ -165,30 +165,30 @@ export async function endOf(engine: DurableEngine, options: GenerateOptions): Pr
   try {
     return json(await generate(engine, options));
   } catch (error) {
-    if (error instanceof Ended) return { error: error.end };
+    if (error instanceof EngineFailure) return { error: error.end };
     throw error;
   }
 }
 
 /** Creates an engine that returns only recorded results, and rejects any other step. */
-export function replayingEngine(steps: readonly RecordedStep[]): DurableEngine & { readonly left: () => number } {
+export function replayingEngine(steps: readonly RecordedStep[]): DurableEngine & { readonly remaining: () => number } {
   let at = 0;
-  const take = (requested: object) => {
+  const replay = (requested: object) => {
     const recorded = steps[at];
     at += 1;
-    const { result, ...known } = recorded ?? { result: null };
-    if (JSON.stringify(known) !== JSON.stringify(requested)) {
-      throw new Error(`step ${at} is ${JSON.stringify(requested)}, but the engine recorded ${JSON.stringify(known)}`);
+    const { result, ...step } = recorded ?? { result: null };
+    if (JSON.stringify(step) !== JSON.stringify(requested)) {
+      throw new Error(`step ${at} is ${JSON.stringify(requested)}, but the engine recorded ${JSON.stringify(step)}`);
     }
     return result;
   };
   return {
-    call: async (step, activity, input) => take({ step, activity, input }),
-    wait: async (step, jobId, ms) => take({ step, jobId, ms }) === true,
+    call: async (step, activity, input) => replay({ step, activity, input }),
+    wait: async (step, jobId, ms) => replay({ step, jobId, ms }) === true,
     fail(error) {
-      throw new Ended(json(error));
+      throw new EngineFailure(json(error));
     },
-    left: () => steps.length - at,
+    remaining: () => steps.length - at,
   };
 }
 

@@ -1,4 +1,4 @@
-// Data in a user's engine or queue survives the next version.
+// The next version can continue with the data in a user's engine or queue.
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { isKnownRecord, loadRun } from '../../src/adapters/bullmq/call-record.js';
@@ -18,16 +18,16 @@ describe.each(versions.map((recordings) => [recordings.version, recordings] as c
       async (_name, { options, steps, end }) => {
         const engine = replayingEngine(steps);
         expect(await endOf(engine, options)).toEqual(end);
-        expect(engine.left()).toBe(0);
+        expect(engine.remaining()).toBe(0);
       },
     );
 
     test.each(runs.map((run) => [run.name, run] as const))(
       'a durable run can continue from any of its steps: %s',
       async (_name, { options, steps }) => {
-        for (let known = 0; known < steps.length; known++) {
-          const engine = replayingEngine(steps.slice(0, known));
-          await expect(endOf(engine, options)).rejects.toThrow(`step ${known + 1} is {"step":"${steps[known]?.step}"`);
+        for (let count = 0; count < steps.length; count++) {
+          const engine = replayingEngine(steps.slice(0, count));
+          await expect(endOf(engine, options)).rejects.toThrow(`step ${count + 1} is {"step":"${steps[count]?.step}"`);
         }
       },
     );
@@ -44,7 +44,7 @@ describe.each(versions.map((recordings) => [recordings.version, recordings] as c
       },
     );
 
-    test("a newer version's record is left for another worker", () => {
+    test("a newer version's record isn't accepted", () => {
       for (const { id, data } of records) {
         const queueJob = { id, data } as never as Parameters<typeof loadRun>[0];
         expect(isKnownRecord({ ...queueJob.data, version: 2 })).toBe(false);

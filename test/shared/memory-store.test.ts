@@ -75,12 +75,12 @@ describe("a memory store's topic", () => {
 
   it('delivers a message only to subscribers at the time of publishing', async () => {
     const store = memoryStore();
-    const late = vi.fn();
-    store.subscribe('jobs', () => void store.subscribe('jobs', late));
+    const lateListener = vi.fn();
+    store.subscribe('jobs', () => void store.subscribe('jobs', lateListener));
     await store.publish('jobs', 'a');
-    expect(late).not.toHaveBeenCalled();
+    expect(lateListener).not.toHaveBeenCalled();
     await store.publish('jobs', 'b');
-    expect(late).toHaveBeenCalledOnce();
+    expect(lateListener).toHaveBeenCalledOnce();
   });
 });
 

@@ -28,7 +28,7 @@ function inRedis<Server extends RealRedis | Cluster>(
     async open() {
       const server = await start();
       const client = clientOf(server);
-      return { notifies: true, another: () => redisStore(client, PATIENT), close: () => server.close() };
+      return { notifies: true, reopen: () => redisStore(client, PATIENT), close: () => server.close() };
     },
   };
 }
@@ -57,7 +57,7 @@ function inOldRedis(module: 'redis-4' | 'redis-5'): StoreCase {
         await client.quit();
         await redis.close();
       };
-      return { notifies: true, another: () => redisStore(client, PATIENT), close };
+      return { notifies: true, reopen: () => redisStore(client, PATIENT), close };
     },
   };
 }
@@ -72,7 +72,7 @@ const upstash: StoreCase = {
       await bridge.close();
       await redis.close();
     };
-    return { notifies: false, another: () => redisStore(bridge.client(), PATIENT), close };
+    return { notifies: false, reopen: () => redisStore(bridge.client(), PATIENT), close };
   },
 };
 
@@ -98,7 +98,7 @@ const inWorkerd: StoreCase = {
       return (await response.json()) as T;
     };
     const store: Store = { read: (...args) => relay('read', ...args), write: (...args) => relay('write', ...args) };
-    return { notifies: false, another: () => createStore(store), close: () => worker.dispose() };
+    return { notifies: false, reopen: () => createStore(store), close: () => worker.dispose() };
   },
 };
 
@@ -119,7 +119,7 @@ function inPostgres(name: string, skip: string | undefined, connect: () => Promi
         await disconnect();
         if (rows.length > 0) throw new Error(`sweep has left ${JSON.stringify(rows)}`);
       };
-      return { notifies: false, another: () => postgresStore(db), close };
+      return { notifies: false, reopen: () => postgresStore(db), close };
     },
   };
 }

@@ -1,4 +1,4 @@
-// The contract of every store, including the rate limits and budgets that processes share.
+// The contract of every store, with the rate limits and budgets that processes share.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { BudgetExceededError, createBudget, createStore, GenClient } from '../../src/index.js';
 import { checkStore, createSandbox } from '../../src/sandbox/index.js';
@@ -16,8 +16,8 @@ export interface StoreCase {
 }
 
 export interface OpenStore {
-  /** Opens the store again, like another process. */
-  another(): Store;
+  /** Opens the store again, as another process would. */
+  reopen(): Store;
   /** If true, messages reach other processes. */
   readonly notifies: boolean;
   close(): Promise<void>;
@@ -38,8 +38,8 @@ export function testStores(stores: readonly StoreCase[]): void {
 
 let scopes = 0;
 
-/** Returns a function that opens a budget like a process, with a scope unique to the test. */
-function tenantIn(store: Store, maxTokens: number) {
+/** Returns a function that opens a budget as a process would, with a scope unique to the test. */
+function budgetOpener(store: Store, maxTokens: number) {
   scopes += 1;
   const scope = `tenant {"${scopes}"} %`;
   return () => createBudget({ maxTokens, per: 'day', scope, store });
@@ -51,21 +51,21 @@ function viewOf({ read, write }: Store): Store {
 }
 
 function testStore(opened: () => OpenStore): void {
-  const another = () => viewOf(opened().another());
+  const openView = () => viewOf(opened().reopen());
 
   it('meets the store contract (real time)', async () => {
-    const { publish, subscribe } = opened().another();
+    const { publish, subscribe } = opened().reopen();
     expect(publish !== undefined && subscribe !== undefined).toBe(opened().notifies);
-    await checkStore(() => opened().another());
+    await checkStore(() => opened().reopen());
   }, 300_000);
 
-  it("enforces many processes' rate limits together, without a 429", async () => {
+  it('shares a rate limit among processes, without a 429', async () => {
     const limits = { 'videos.create': { limit: 5, windowMs: 400 } };
     const sandbox = createSandbox({ limits });
     const { apiKey, baseUrl, fetch } = sandbox;
     const clients = Array.from(
       { length: 4 },
-      () => new GenClient({ apiKey, baseUrl, fetch, store: another(), limits }),
+      () => new GenClient({ apiKey, baseUrl, fetch, store: openView(), limits }),
     );
     await Promise.all(
       Array.from({ length: 20 }, (_, at) => clients[at % 4]?.videos.create({ prompt: `a fox, ${at}` })),
@@ -75,7 +75,7 @@ function testStore(opened: () => OpenStore): void {
   });
 
   it('enforces a budget across processes that spend concurrently', async () => {
-    const budgetOf = tenantIn(another(), 35);
+    const budgetOf = budgetOpener(openView(), 35);
     const sandbox = createSandbox({ prices: 10.5, limits: 'off' });
     const clients = [1, 2, 3].map(() => sandbox.client({ budget: budgetOf() }));
     const calls = Array.from({ length: 12 }, (_, at) => clients[at % 3]?.videos.create(VIDEO));
@@ -87,23 +87,23 @@ function testStore(opened: () => OpenStore): void {
   });
 
   it("reserves a lost create's price until a process retries or releases its key", async () => {
-    const budgetOf = tenantIn(another(), 100);
+    const budgetOf = budgetOpener(openView(), 100);
     const isLost = (number: number) => number === 2 || number === 3;
     const service = openService({ respond: (job) => (isLost(job.number) ? new TypeError('terminated') : quoted(job)) });
-    const one = clientWithBudget(service, { maxTokens: 1 }).client.withOptions({ budget: budgetOf() });
-    await one.videos.create(VIDEO);
-    await runInSequence(2, (number) => one.videos.create(VIDEO, { idempotencyKey: `lost-${number}` }));
+    const failingClient = clientWithBudget(service, { maxTokens: 1 }).client.withOptions({ budget: budgetOf() });
+    await failingClient.videos.create(VIDEO);
+    await runInSequence(2, (number) => failingClient.videos.create(VIDEO, { idempotencyKey: `lost-${number}` }));
     const lost = { spentTokens: 12, reservedTokens: 24, unresolved: ['lost-0', 'lost-1'] };
     expect(await budgetOf().usage()).toMatchObject(lost);
     await budgetOf().release('lost-0');
-    const healthy = one.withOptions({ budget: budgetOf(), fetch: openService().fetch });
-    await healthy.videos.create(VIDEO, { idempotencyKey: 'lost-1' });
+    const recoveredClient = failingClient.withOptions({ budget: budgetOf(), fetch: openService().fetch });
+    await recoveredClient.videos.create(VIDEO, { idempotencyKey: 'lost-1' });
     expect(await budgetOf().usage()).toMatchObject({ spentTokens: 24, reservedTokens: 0, unresolved: [] });
   });
 
   it('refunds an uncharged job to every budget, whichever process polls it', async () => {
-    const store = another();
-    const [all, own] = [tenantIn(store, 100), tenantIn(store, 100)];
+    const store = openView();
+    const [all, own] = [budgetOpener(store, 100), budgetOpener(store, 100)];
     const sandbox = createSandbox({ prices: 15, limits: 'off', clock: 'manual' });
     sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_failed' });
     const { job } = await sandbox.client({ budget: all() }).videos.create(VIDEO, { budget: own() });

@@ -35,10 +35,10 @@ describe("a store's response", () => {
     [50, 50],
   ])('times out with timeoutMs %s after %i ms', async (timeoutMs, ms) => {
     const clock = virtualClock();
-    const silent = { ...respondingStore({}, timeoutMs), write: () => new Promise<never>(() => {}) };
+    const silentStore = { ...respondingStore({}, timeoutMs), write: () => new Promise<never>(() => {}) };
     let error: unknown;
-    void errorOf(boundedStore(onClock(clock, silent), clock).write('g', '1', {})).then((seen) => {
-      error = seen;
+    void errorOf(boundedStore(onClock(clock, silentStore), clock).write('g', '1', {})).then((reason) => {
+      error = reason;
     });
     await clock.advance(ms - 1);
     expect(error).toBeUndefined();
@@ -50,25 +50,25 @@ describe("a store's response", () => {
   });
 
   it('times out in real time if the store is persistent, even with a faster client clock', async () => {
-    const fast: Clock = {
+    const fastClock: Clock = {
       now: () => 1_000 * systemClock.now(),
       after: (ms, fire) => systemClock.after(ms / 1_000, fire),
     };
     const read = async () => ({ version: '1', nowMs: 0, values: {} });
     const write = () => new Promise<boolean>((resolve) => setTimeout(() => resolve(true), 30));
-    const where = { store: { read, write }, group: 'g', clock: fast, random };
-    expect(await updateGroup(where, ['k'], () => ({ changes: { k: null }, result: 'written' }))).toBe('written');
+    const options = { store: { read, write }, group: 'g', clock: fastClock, random };
+    expect(await updateGroup(options, ['k'], () => ({ changes: { k: null }, result: 'written' }))).toBe('written');
   });
 
-  it("that is an error is wrapped, unless it is this package's", async () => {
-    const own = new GenError('wrong prefix');
+  it('that is an error is wrapped in a ConnectionError, unless it is a GenError', async () => {
+    const ownError = new GenError('wrong prefix');
     const other = new TypeError('socket closed');
-    const thrown = (error: unknown) =>
+    const readError = (error: unknown) =>
       errorOf(
         boundedStore({ ...respondingStore({}), read: () => Promise.reject(error) }, virtualClock()).read('g', []),
       );
-    expect(await thrown(own)).toBe(own);
-    expect(await thrown(other)).toMatchObject({ name: 'ConnectionError', cause: other });
+    expect(await readError(ownError)).toBe(ownError);
+    expect(await readError(other)).toMatchObject({ name: 'ConnectionError', cause: other });
     const failures = [new ConnectionError('unavailable'), other, { recovery: 'fix_setup' }];
     expect(failures.map(isSetupError)).toEqual([false, false, false]);
   });

@@ -11,13 +11,13 @@ import { memoryStore } from '../../src/ledger/stores.js';
 import type { Store } from '../../src/store/store.js';
 import { openSql } from '../cloudflare/sqlite.js';
 import { redisDouble } from '../redis/redis-double.js';
-import { ownStore } from '../support/own-store.js';
+import { customStore } from '../support/custom-store.js';
 import { PATIENT, type StoreCase, testStores } from './store-contract.js';
 
 vi.mock('cloudflare:workers', () => ({ DurableObject: class {}, waitUntil: () => {} }));
 
 function inProcess(name: string, notifies: boolean, start: () => () => Store): StoreCase {
-  return { name, open: async () => ({ another: start(), notifies, close: async () => {} }) };
+  return { name, open: async () => ({ reopen: start(), notifies, close: async () => {} }) };
 }
 
 /** Creates a binding with asynchronous calls, like those between isolates. */
@@ -45,11 +45,11 @@ testStores([
         await fileStore(path).close();
         rmSync(folder, { recursive: true });
       };
-      return { notifies: true, another: () => fileStore(path), close };
+      return { notifies: true, reopen: () => fileStore(path), close };
     },
   },
   inProcess('createStore with a Map', false, () => {
-    const store = ownStore();
+    const store = customStore();
     return () => store;
   }),
   inProcess('redisStore with a fake Redis', true, () => {

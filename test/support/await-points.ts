@@ -7,9 +7,9 @@ export const MODES = ['not started', 'no response', 'responded'] as const;
 export interface Point {
   /** Runs `work`, and aborts the program at the chosen point. */
   pass<T>(what: string, work: () => Promise<T>): Promise<T>;
-  /** Fires a timer. */
+  /** Fires a timer, which counts as a point. */
   fire(fire: () => void): void;
-  /** Continues the work that the abort has stopped. */
+  /** Lets the stopped work continue. */
   release(): void;
   /** The point of the abort, or undefined if the program ended before. */
   readonly reached: string | undefined;

@@ -46,11 +46,11 @@ async function once(name: string, work: () => Promise<string>): Promise<string> 
   const release = await lock();
   try {
     const state = stateOfSources();
-    const known = existsSync(stamp)
-      ? (JSON.parse(readFileSync(stamp, 'utf8')) as { state: string; made: string })
+    const cached = existsSync(stamp)
+      ? (JSON.parse(readFileSync(stamp, 'utf8')) as { state: string; path: string })
       : null;
-    if (known?.state === state && existsSync(join(ROOT, 'dist/index.d.ts')) && existsSync(join(ROOT, known.made))) {
-      return join(ROOT, known.made);
+    if (cached?.state === state && existsSync(join(ROOT, 'dist/index.d.ts')) && existsSync(join(ROOT, cached.path))) {
+      return join(ROOT, cached.path);
     }
     const made = await work();
     const relative = made.startsWith(ROOT) ? made.slice(ROOT.length) : made;

@@ -25,7 +25,7 @@ export interface Consumer {
   remove(): void;
 }
 
-/** Puts the repository's Node first in PATH. */
+/** The environment, with the repository's Node first in PATH. */
 const env = { ...process.env, PATH: `${join(ROOT, 'node_modules/.bin')}${delimiter}${process.env.PATH ?? ''}` };
 
 /** Installs the tarball into a new project, without scripts, and with strict peers and engines. */
@@ -91,7 +91,7 @@ export function linkPackage(folder: string, name: string, from = ROOT): void {
   if (!existsSync(path)) symlinkSync(join(from, 'node_modules', name), path, 'junction');
 }
 
-/** The package's own manifest. */
+/** Returns the package's manifest. */
 export function manifest(): Manifest {
   return JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as Manifest;
 }

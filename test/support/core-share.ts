@@ -6,14 +6,14 @@ const MIN_SHARE = 0.5;
  * Returns true, and logs it, if this process gets too little CPU for an assertion about time. Call it only after the
  * assertion has failed: it keeps the process busy for 0.3 s.
  */
-export function isTooSlow(forWhat: string): boolean {
+export function isTooSlow(assertion: string): boolean {
   const share = coreShare();
   if (share >= MIN_SHARE) return false;
-  console.warn(`skipped: ${forWhat}, with ${Math.round(share * 100)} % of a core`);
+  console.warn(`skipped: ${assertion}, with ${Math.round(share * 100)} % of a core`);
   return true;
 }
 
-/** 1 on a quiet machine. */
+/** Returns this process's share of a core: 1 on a quiet machine. */
 function coreShare(): number {
   const startMs = performance.now();
   const before = process.cpuUsage();

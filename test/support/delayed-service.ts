@@ -32,11 +32,17 @@ export async function startDelayedService(): Promise<DelayedService> {
     }
     polls.set(id, (polls.get(id) ?? 0) + 1);
     const respond = () => {
-      const done = { status: 'completed', providerOutputUrl: 'https://files.test/1', providerOutputExpiresAt: null };
-      send(response, { job: { id, mediaType: 'video', ...(completed.has(id) ? done : { status: 'processing' }) } });
+      const completedFields = {
+        status: 'completed',
+        providerOutputUrl: 'https://files.test/1',
+        providerOutputExpiresAt: null,
+      };
+      send(response, {
+        job: { id, mediaType: 'video', ...(completed.has(id) ? completedFields : { status: 'processing' }) },
+      });
     };
-    const waiting = delayed.get(id);
-    if (waiting) waiting.push(respond);
+    const responders = delayed.get(id);
+    if (responders) responders.push(respond);
     else respond();
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

@@ -7,7 +7,7 @@ import { COMPILERS, type Compiler } from './type-check.js';
 const require = createRequire(import.meta.url);
 
 /** An editor's completions. */
-export interface Offer {
+export interface Completions {
   /** The suggested names, without quotes. */
   readonly names: readonly string[];
   /** Returns a suggestion's doc comment. Call it before the editor opens other code. */
@@ -17,16 +17,16 @@ export interface Offer {
 /** An editor's hover text. */
 export interface Hover {
   /** The declaration, on one line. */
-  readonly shown: string;
+  readonly declaration: string;
   /** The doc comment. */
   readonly documentation: string;
 }
 
-/** An editor in a user's project. A bar in `code` marks the position, and `client` is a GenClient. */
+/** An editor in a user's project. A `|` in `code` marks the cursor, and `client` is a GenClient. */
 export interface Editor {
-  /** Returns the completions at the bar. */
-  offered(code: string): Offer;
-  /** Returns the hover text of the word after the bar. */
+  /** Returns the completions at the cursor. */
+  complete(code: string): Completions;
+  /** Returns the hover text of the word after the cursor. */
   hover(code: string): Hover;
   close(): void;
 }
@@ -74,7 +74,7 @@ export function openEditor(project: string, name: Exclude<Compiler, 'TypeScript 
     return HEAD.length + at;
   };
   return {
-    offered(code) {
+    complete(code) {
       const offset = openAtBar(code);
       const entries = service.getCompletionsAtPosition(file, offset, {})?.entries ?? [];
       return {
@@ -88,7 +88,7 @@ export function openEditor(project: string, name: Exclude<Compiler, 'TypeScript 
     hover(code) {
       const info = service.getQuickInfoAtPosition(file, openAtBar(code));
       return {
-        shown: compiler.displayPartsToString(info?.displayParts).replace(/\s+/g, ' '),
+        declaration: compiler.displayPartsToString(info?.displayParts).replace(/\s+/g, ' '),
         documentation: compiler.displayPartsToString(info?.documentation),
       };
     },

@@ -21,10 +21,10 @@ export function collectLines(process: ChildProcess, lines: string[]): Promise<vo
 
 /** Expects that killed processes printed every paid job, no error, and finally a budget that equals the charges. */
 export function expectNothingLost({ jobs }: Pick<Sandbox, 'jobs'>, lines: readonly string[]): void {
-  const found = new Set(lines.filter((line) => line.startsWith('job ')).map((line) => line.slice('job '.length)));
+  const printedIds = new Set(lines.filter((line) => line.startsWith('job ')).map((line) => line.slice('job '.length)));
   const charged = jobs.reduce((sum, { finalTokenCost }) => sum + (finalTokenCost ?? 0), 0);
-  console.info(`${jobs.length} paid jobs, ${found.size} found, ${charged} tokens, ${lines.at(-1)}`);
+  console.info(`${jobs.length} paid jobs, ${printedIds.size} found, ${charged} tokens, ${lines.at(-1)}`);
   expect(lines.filter((line) => line.startsWith('error'))).toEqual([]);
-  expect(jobs.filter(({ id }) => !found.has(id))).toEqual([]);
+  expect(jobs.filter(({ id }) => !printedIds.has(id))).toEqual([]);
   expect(lines.at(-1)).toBe(`usage ${charged} 0`);
 }

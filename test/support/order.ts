@@ -1,6 +1,6 @@
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
-/** The slowest files in CI. They run first, so that no worker ends with one of them. CI prints the current list. */
+/** The slowest files in CI. They run first, so that no worker is left with a slow file at the end. CI prints the list. */
 const SLOW = [
   'shared/real-stores',
   ...['worlds/kills', 'store/crashes', 'cloudflare/one-account', 'store/check-store', 'types', 'page/chromium'],

@@ -4,8 +4,8 @@ import { setTimeout as pause } from 'node:timers/promises';
 const KEEP_ALIVE_MS = 5_000;
 
 /**
- * Waits for the connections of earlier test files to close. Their timeouts would count among a test's fake timers: use it as
- * `beforeAll(quiet)` if a file calls `vi.getTimerCount()`.
+ * Waits until the connections of earlier test files have closed, because `vi.getTimerCount()` would count their timeouts. Use it as
+ * `beforeAll(quiet)`.
  */
 export async function quiet(): Promise<void> {
   const isConnected = () => process.getActiveResourcesInfo().includes('TCPSocketWrap');

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
-/** Returns the path of a separately installed tool, or undefined with a printed reason. Throws in CI. */
+/** Returns the path of a separately installed tool. If it's missing, throws in CI, and otherwise logs the reason. */
 export function realTool(
   name: 'bun' | 'deno' | 'miniflare' | 'playwright-core' | 'chromium' | 'redis-4' | 'redis-5',
 ): string | undefined {

@@ -9,7 +9,7 @@ interface RunFile {
 /** Matches the message for missing software: `skipped: redis-server is not installed (apt-get …)`. */
 const REASON = /^skipped: ([^(\n]+)/gim;
 
-/** Prints the number of tests skipped for missing software, by reason. */
+/** Prints how many tests were skipped because software is missing, by reason. */
 export class SkipReporter implements Reporter {
   readonly #reasons = new Map<string, Set<string>>();
 

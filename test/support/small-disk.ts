@@ -27,7 +27,7 @@ export function mountSmallDisk(folder: string, bytes: number): SmallDisk | undef
     fill(leftBytes) {
       empty();
       const file = openSync(filler, 'w');
-      const size = written(file);
+      const size = writeUntilFull(file);
       ftruncateSync(file, Math.max(0, size - leftBytes));
       closeSync(file);
     },
@@ -37,7 +37,7 @@ export function mountSmallDisk(folder: string, bytes: number): SmallDisk | undef
 }
 
 /** Writes until the disk is full. */
-function written(file: number): number {
+function writeUntilFull(file: number): number {
   for (let size = 0; ; ) {
     try {
       size += writeSync(file, CHUNK);

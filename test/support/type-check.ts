@@ -12,7 +12,7 @@ export const COMPILERS = {
 } as const;
 export type Compiler = keyof typeof COMPILERS;
 
-/** Returns the first setting, or all of them with `EVERY_COMPILER=1`, as before a release. */
+/** Returns the first setting, or all of them before a release, when `EVERY_COMPILER` is 1. */
 export function settingsToRun<Setting>(all: readonly Setting[]): readonly Setting[] {
   return process.env.EVERY_COMPILER === '1' ? all : all.slice(0, 1);
 }
@@ -39,7 +39,7 @@ interface Setting {
 }
 
 /** A snippet with its lines in the checked file. */
-interface Placed extends Snippet {
+interface PlacedSnippet extends Snippet {
   readonly first: number;
   readonly last: number;
 }
@@ -53,7 +53,7 @@ export async function checkSnippets(
   { compiler, mode, snippets, beside }: Setting & { snippets: readonly Snippet[]; beside?: string },
 ): Promise<string[]> {
   let line = SNIPPET_HEAD.split('\n').length;
-  const placed = snippets.map((snippet): Placed => {
+  const placed = snippets.map((snippet): PlacedSnippet => {
     const first = line;
     line += snippet.code.split('\n').length;
     return { ...snippet, first, last: line - 1 };
@@ -66,12 +66,12 @@ export async function checkSnippets(
     const where = (lines[Number(at) - 1] ?? '').slice(Number(column) - 1);
     return { line: Number(at), word: /^[\w$]*/.exec(where)?.[0] ?? '', message };
   });
-  const strays = output.split('\n').filter((text) => / error TS|^error/.test(text) && !text.startsWith('main.'));
+  const otherErrors = output.split('\n').filter((text) => / error TS|^error/.test(text) && !text.startsWith('main.'));
   return [
-    ...strays,
+    ...otherErrors,
     ...errors.filter(({ line: at }) => at < (placed[0]?.first ?? 0)).map(({ message }) => message),
     ...placed.flatMap((snippet) =>
-      complaintsAbout(
+      problemsOf(
         snippet,
         errors.filter(({ line: at }) => at >= snippet.first && at <= snippet.last),
       ),
@@ -79,7 +79,7 @@ export async function checkSnippets(
   ];
 }
 
-function complaintsAbout(snippet: Placed, errors: readonly { word: string; message: string }[]): string[] {
+function problemsOf(snippet: PlacedSnippet, errors: readonly { word: string; message: string }[]): string[] {
   const shown = errors.map(({ word, message }) => `on "${word}": ${message}`).join('; ');
   if (snippet.error === undefined) return errors.length === 0 ? [] : [`${snippet.name}: does not compile, ${shown}`];
   if (errors.length === 0) return [`${snippet.name}: compiles`];
@@ -91,13 +91,13 @@ function complaintsAbout(snippet: Placed, errors: readonly { word: string; messa
   ) {
     return [`${snippet.name}: the error should be at "${places.join('", "')}", but is ${shown}`];
   }
-  const unsaid = (snippet.says ?? []).filter((piece) => !shown.includes(piece));
-  return unsaid.map((piece) => `${snippet.name}: should say “${piece}”, but is ${shown}`);
+  const missing = (snippet.says ?? []).filter((piece) => !shown.includes(piece));
+  return missing.map((piece) => `${snippet.name}: should say “${piece}”, but is ${shown}`);
 }
 
 /**
- * Compiles files of a user's project, `main` first. Returns the compiler's output and its duration: wall time, or CPU time
- * on a busy machine.
+ * Compiles files of a user's project, `main` first. Returns the compiler's output, and the shorter of its wall time and its CPU
+ * time.
  */
 export async function compile(
   project: string,

@@ -2,7 +2,7 @@
 const { bigint: now } = process.hrtime;
 
 /** The name and deadline of a test that runs in another thread. */
-export class Watched {
+export class TestDeadline {
   readonly #lateAtNs: BigInt64Array;
   readonly #name: Uint8Array;
 
@@ -23,7 +23,7 @@ export class Watched {
   }
 
   /** Returns the name of a test past its deadline. */
-  late(): string | undefined {
+  overdueTest(): string | undefined {
     const at = Atomics.load(this.#lateAtNs, 0);
     if (at === 0n || now() < at) return undefined;
     return new TextDecoder().decode(this.#name.slice()).replace(/\0+$/, '');

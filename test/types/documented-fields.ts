@@ -16,7 +16,7 @@ export function undocumentedFields(editor: Editor): string[] {
   const missing: string[] = [];
   for (const { call, method, documented } of CALLS) {
     const aliasOf = (row: Field) => (row.aliasOf === undefined ? '' : `Alias of \`${row.aliasOf}\`.`);
-    const suggestions = editor.offered(`client.${method}({ | })`);
+    const suggestions = editor.complete(`client.${method}({ | })`);
     for (const row of documented) {
       if (!suggestions.names.includes(row.name)) missing.push(`${method} does not suggest ${row.name}`);
       const text = suggestions.docOf(row.name);

@@ -3,12 +3,12 @@ import { join } from 'node:path';
 import { fileStore } from '../../src/adapters/node/index.js';
 import { redisStore } from '../../src/adapters/redis/index.js';
 import type { RealRedis } from '../redis/real-redis.js';
-import { ownStore } from '../support/own-store.js';
+import { customStore } from '../support/custom-store.js';
 import type { ShopStore } from './shop.js';
 
 /** The user's two functions, on a database that survives crashes. */
 export function inOwn(): ShopStore {
-  return { store: ownStore(), reopen: async () => {} };
+  return { store: customStore(), reopen: async () => {} };
 }
 
 /** A file that each process reopens. */

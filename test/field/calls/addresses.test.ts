@@ -1,4 +1,4 @@
-// Base URLs, IDs, and redirects as users, consoles, and proxies write them. Each row: source, input, expected value.
+// Base URLs, IDs, and redirects that users, consoles, and proxies produce. Each row: source, input, expected value.
 import { describe, expect, it } from 'vitest';
 import { GenClient, GenError } from '../../../src/index.js';
 import { freshKey, json, never, rejection, stubbed } from '../../transport/support.js';
@@ -26,12 +26,12 @@ describe('a base URL', () => {
     ['a prefix that contains the version', 'https://gen.test/v1/api', 'https://gen.test/v1/api/v1/jobs/job_1'],
     ['a gateway: several segments', 'https://gen.test/a/b/c/', 'https://gen.test/a/b/c/v1/jobs/job_1'],
     ['a gateway: an encoded segment stays encoded', 'https://gen.test/a%2Fb', 'https://gen.test/a%2Fb/v1/jobs/job_1'],
-    ['a container: a name and a port', 'http://gen:8080', 'http://gen:8080/v1/jobs/job_1'],
+    ['a container: a host name and a port', 'http://gen:8080', 'http://gen:8080/v1/jobs/job_1'],
     ['IPv6', 'http://[::1]:4010', 'http://[::1]:4010/v1/jobs/job_1'],
     ['the default port', 'https://gen.test:443', 'https://gen.test/v1/jobs/job_1'],
     ['a host in upper case', 'https://GEN.TEST', 'https://gen.test/v1/jobs/job_1'],
     ['an international host', 'https://bücher.test', 'https://xn--bcher-kva.test/v1/jobs/job_1'],
-  ])('is followed by the path, as text and as a URL: %s', async (_source, baseUrl, url) => {
+  ])('is followed by the path, both as a string and as a URL: %s', async (_source, baseUrl, url) => {
     expect([await pollUrl(baseUrl), await pollUrl(new URL(baseUrl))]).toEqual([url, url]);
   });
 
@@ -101,9 +101,9 @@ describe('a redirected create', () => {
     ['fetch: the same method elsewhere', 307, 'https://other.test/v1/videos'],
     ['a moved API', 308, '/v2/videos'],
     ['another scheme', 302, 'gen://videos'],
-  ])('is rejected, and not sent again or elsewhere: %s (%i)', async (_source, status, location) => {
+  ])('is rejected, and not sent a second time: %s (%i)', async (_source, status, location) => {
     const modes: string[] = [];
-    const { client, requests } = stubbed((_seen, { redirect }) => {
+    const { client, requests } = stubbed((_received, { redirect }) => {
       modes.push(redirect);
       return new Response(null, { status, headers: { location } });
     });

@@ -1,23 +1,23 @@
-// Queries, URLs, idempotency keys, and fallback models as callers pass them. Each row: source, input, expected value.
+// Queries, URLs, idempotency keys, and fallback models that callers pass. Each row: source, input, expected value.
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { type ClientOptions, GenError, JobFailedError, PreflightError } from '../../../src/index.js';
 import { createSandbox } from '../../../src/sandbox/index.js';
 import { BASE_URL, json, never, rejection, stubbed } from '../../transport/support.js';
 
 const PROMPT = { prompt: 'a fox at dawn' };
-const stub = (options?: ClientOptions) => stubbed(() => json({ success: true, data: {} }), options);
+const stubService = (options?: ClientOptions) => stubbed(() => json({ success: true, data: {} }), options);
 afterEach(() => vi.restoreAllMocks());
 
 describe('client.request', () => {
   it.each<[source: string, request: { path: string; query?: object }, sent: string]>([
-    ['P4: added to the one in the path', { path: '/v1/x?y=1', query: { z: 2 } }, '/v1/x?y=1&z=2'],
+    ['P4: added to the query of the path', { path: '/v1/x?y=1', query: { z: 2 } }, '/v1/x?y=1&z=2'],
     ['an array', { path: '/v1/x', query: { a: ['1', 2, true] } }, '/v1/x?a=1&a=2&a=true'],
     ['undefined and empty values', { path: '/v1/x', query: { a: undefined, b: [] } }, '/v1/x'],
     ['in the path, unchanged', { path: '/v1/x?y=a+b%20c' }, '/v1/x?y=a+b%20c'],
-  ])('builds the query: %s', async (_, request, sent) => {
-    const { client, requests } = stub();
+  ])('builds the query: %s', async (_, request, suffix) => {
+    const { client, requests } = stubService();
     await client.request({ method: 'GET', ...request } as never);
-    expect(requests.map(({ url }) => url)).toEqual([BASE_URL + sent]);
+    expect(requests.map(({ url }) => url)).toEqual([BASE_URL + suffix]);
   });
 
   it.each<[source: string, request: object]>([
@@ -32,7 +32,7 @@ describe('client.request', () => {
     ['a function as the body', { method: 'POST', body: () => {} }],
     ['a symbol as the body', { method: 'POST', body: Symbol('x') }],
   ])('rejects an invalid query or body: %s', async (_, request) => {
-    const { client, requests } = stub();
+    const { client, requests } = stubService();
     const call = client.request({ method: 'GET', path: '/v1/x', ...request } as never);
     expect(await rejection(call)).toBeInstanceOf(GenError);
     expect(requests).toEqual([]);
@@ -47,7 +47,7 @@ describe('a URL of the params', () => {
     [{ callback_url: 'invalid' }, 'callback_url: must be an absolute URL'],
     [{ reference_image_urls: ['fox.png'] }, 'reference_image_urls[0]: must be an absolute URL'],
   ])('is rejected if it is invalid: %j', async (params, message) => {
-    const { client, requests } = stub();
+    const { client, requests } = stubService();
     const invalid = { ...PROMPT, ...params };
     for (const call of [() => client.videos.create(invalid), () => client.videos.createAndWait(invalid)]) {
       const error = (await rejection(call())) as PreflightError;
@@ -59,7 +59,7 @@ describe('a URL of the params', () => {
   });
 });
 
-it('a log line without fields ends with its message', async () => {
+it('a log line without fields has no second argument', async () => {
   const data = { job: { id: 'job_1', status: 'queued' }, warnings: ['odd'] };
   const { client } = stubbed(() => json({ success: true, data }), { logger: console, logLevel: 'warn' });
   const warn = vi.spyOn(console, 'warn').mockImplementation(() => {});
@@ -68,19 +68,19 @@ it('a log line without fields ends with its message', async () => {
 });
 
 describe('the idempotency key', () => {
-  it('of a create is known immediately, even after an abort', async () => {
+  it('of a create is available immediately, even if the call is aborted', async () => {
     const controller = new AbortController();
-    const { client } = stub({ fetch: never });
+    const { client } = stubService({ fetch: never });
     const call = client.videos.create(PROMPT, { signal: controller.signal });
     expect(call.idempotencyKey).toMatch(/^[\da-f-]{36}$/);
     controller.abort();
     expect(await rejection(call)).toMatchObject({ name: 'AbortError' });
-    const own = client.videos.create({ ...PROMPT, idempotency_key: 'order-1' }, { signal: controller.signal });
-    expect(own.idempotencyKey).toBe('order-1');
-    await rejection(own);
+    const keyedCall = client.videos.create({ ...PROMPT, idempotency_key: 'order-1' }, { signal: controller.signal });
+    expect(keyedCall.idempotencyKey).toBe('order-1');
+    await rejection(keyedCall);
   });
 
-  it('of createAndWait is known immediately, and resumes an aborted call', async () => {
+  it('of createAndWait is available immediately, and resumes an aborted call', async () => {
     const controller = new AbortController();
     const keys: unknown[] = [];
     const { client } = stubbed(({ method, headers }) => {
@@ -115,7 +115,7 @@ describe('recover', () => {
       { generation_failed: { models: ['svc-video-pro'] }, generation_timeout: { models: ['svc-image-pro'] } },
     ],
   ])('is validated before the first create: %s', async (_, recover) => {
-    const { client, requests } = stub();
+    const { client, requests } = stubService();
     const error = await rejection(client.videos.createAndWait(PROMPT, { recover }));
     expect(error).toMatchObject({ name: 'PreflightError', param: 'recover', code: 'model_not_found' });
     expect(String(error)).toContain('recover: the params do not fit the model "svc-image-pro".');
@@ -125,7 +125,7 @@ describe('recover', () => {
   it.each([
     ['the only one', ['svc-video-pro']],
     ['the second one', ['svc-video-mini', 'svc-video-pro']],
-  ])("doesn't hide the failed job behind a fallback that the service rejects: %s", async (_, models) => {
+  ])('rejects with the failed job, and the rejection of its fallback as the cause: %s', async (_, models) => {
     const sandbox = createSandbox({ jobDurationMs: 0 });
     for (const _ of models) sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_failed' });
     let creates = 0;

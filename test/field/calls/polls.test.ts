@@ -1,4 +1,4 @@
-// A failed poll of a paid job: whether it ends the wait, for each way to wait.
+// Failed polls of a paid job, for each way to wait: most are retried, and some end the wait.
 import { DelayedError } from 'bullmq';
 import { describe, expect, it } from 'vitest';
 import type { GenJobData } from '../../../src/adapters/bullmq/call-record.js';
@@ -13,7 +13,7 @@ const PARAMS = { prompt: 'a fox' };
 const POLL_MS = 5_000;
 const PAGE = '<!doctype html><title>Bad gateway</title>';
 
-const failing = (code: string, syscall: string) => () =>
+const socketError = (code: string, syscall: string) => () =>
   Promise.reject(new TypeError('fetch failed', { cause: Object.assign(new Error(code), { code, syscall }) }));
 const status = (code: number) => async () => json({ error: { message: `status ${code}` } }, { status: code });
 const page = (code: number) => async () =>
@@ -22,13 +22,13 @@ const page = (code: number) => async () =>
 /** Creates a client whose first `count` polls fail. */
 function setup(poll: () => Promise<Response>, count: number) {
   const sandbox = createSandbox({ clock: 'manual', limits: 'off', jobDurationMs: 10_000 });
-  let left = count;
+  let remaining = count;
   const client = sandbox.client({
     maxRetries: 0,
     fetch: (url, init) => {
       const isPoll = new URL(url).pathname.startsWith('/v1/jobs/');
-      if (!isPoll || left === 0) return sandbox.fetch(new Request(url, init));
-      left -= 1;
+      if (!isPoll || remaining === 0) return sandbox.fetch(new Request(url, init));
+      remaining -= 1;
       return poll();
     },
   });
@@ -56,18 +56,18 @@ const WAYS: readonly (readonly [name: string, way: Way])[] = [
       return generate(engine, { call: 'videos', params: PARAMS, key: 'order-1' });
     },
   ],
-  ['a queued call', workCall],
+  ['a queued call', runQueuedCall],
 ];
 
-/** Works on a queued call until it ends. */
-async function workCall(client: GenClient, sandbox: Sandbox): Promise<unknown> {
+/** Processes a queued call until it ends. */
+async function runQueuedCall(client: GenClient, sandbox: Sandbox): Promise<unknown> {
   let delayedMs = 0;
   let now = 0;
-  const nothing = async () => {};
-  const none = async () => false;
+  const noop = async () => {};
+  const returnFalse = async () => false;
   const queueJob = {
     ...{ id: 'order-1', opts: {}, priority: 0, stalledCounter: 0, data: { call: 'videos', params: PARAMS } },
-    ...{ extendLock: async () => true, updateProgress: nothing, log: nothing, changePriority: nothing },
+    ...{ extendLock: async () => true, updateProgress: noop, log: noop, changePriority: noop },
     async updateData(value: GenJobData) {
       Object.assign(this, { data: value });
     },
@@ -77,7 +77,7 @@ async function workCall(client: GenClient, sandbox: Sandbox): Promise<unknown> {
   };
   const work = createProcessor({
     ...{ rules: detachedRules({ timeoutMs: false, recover: undefined, retryMs: 30_000 }), client },
-    jobIndex: { add: nothing, remove: nothing, size: async () => 1, consumeWake: none, hasWake: none },
+    jobIndex: { add: noop, remove: noop, size: async () => 1, consumeWake: returnFalse, hasWake: returnFalse },
     ...{ lockMs: 30_000, pollIntervalMs: POLL_MS, queue: { qualifiedName: 'bull:gen' }, clock: { now: () => now } },
     ...{ closing: new AbortController().signal, onError: ({ message }: Error) => expect.unreachable(message) },
   } as never);
@@ -95,7 +95,7 @@ async function workCall(client: GenClient, sandbox: Sandbox): Promise<unknown> {
 async function outcomeOf(way: Way, poll: () => Promise<Response>, count: number): Promise<string> {
   const { sandbox, client } = setup(poll, count);
   let outcome: string | undefined;
-  const ended = way(client, sandbox).then(
+  const settled = way(client, sandbox).then(
     () => {
       outcome = 'completed';
     },
@@ -104,17 +104,17 @@ async function outcomeOf(way: Way, poll: () => Promise<Response>, count: number)
     },
   );
   for (let step = 0; step < 100 && outcome === undefined; step++) await sandbox.advance(POLL_MS);
-  await ended;
+  await settled;
   expect(sandbox.jobs).toHaveLength(1);
   return outcome ?? 'never ended';
 }
 
 describe.each(WAYS)('%s', (_, way) => {
   it.each<[source: string, poll: () => Promise<Response>, count: number]>([
-    ['Node: refused', failing('ECONNREFUSED', 'connect'), 3],
-    ['Node: unknown host', failing('ENOTFOUND', 'getaddrinfo'), 3],
-    ['Node: unknown issuer', failing('UNABLE_TO_VERIFY_LEAF_SIGNATURE', ''), 3],
-    ['Node: reset', failing('ECONNRESET', 'read'), 3],
+    ['Node: refused', socketError('ECONNREFUSED', 'connect'), 3],
+    ['Node: unknown host', socketError('ENOTFOUND', 'getaddrinfo'), 3],
+    ['Node: unknown issuer', socketError('UNABLE_TO_VERIFY_LEAF_SIGNATURE', ''), 3],
+    ['Node: reset', socketError('ECONNRESET', 'read'), 3],
     ...[402, 405, 408, 409, 410, 422, 429, 500, 503, 524].map((code): [string, () => Promise<Response>, number] => [
       `status ${code}`,
       status(code),

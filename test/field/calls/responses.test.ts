@@ -1,4 +1,4 @@
-// "Did the service reject it?": proxies' pages, errors with status 200, and Retry-After as servers write it.
+// Rejections by the service, pages of proxies, errors with status 200, and the formats of Retry-After.
 import { afterEach, describe, expect, it } from 'vitest';
 import { APIError, GenClient, type GenError, RateLimitError, ResponseError } from '../../../src/index.js';
 import {
@@ -54,7 +54,7 @@ describe("an HTML page isn't a response from the service", () => {
     if (APIError.isInstance(error)) expect(error.recovery).toBe('retry_later');
   });
 
-  it('its error describes the page without blaming the key or the job', async () => {
+  it('its error describes the page instead of an invalid API key or an unknown job', async () => {
     const error = await pollError(403, html('Just a moment...'), HTML);
     expect(error.message).toMatch(/received a web page instead of the service's response \(403, "Just a moment..."\)/);
   });
@@ -64,7 +64,7 @@ describe("an HTML page isn't a response from the service", () => {
     ['PUT', 403],
     ['PUT', 404],
     ['POST', 403],
-  ])("instead of a response to an upload's %s (%d), the step is retried", async (method, status) => {
+  ])("an upload's %s that gets one is retried (%d)", async (method, status) => {
     const sandbox = createSandbox();
     let pages = 1;
     const fetch = (input: string, init?: RequestInit) => {
@@ -82,14 +82,14 @@ describe("an HTML page isn't a response from the service", () => {
     ['JSON with another content type', 404, '{"error":{"code":"job_not_found"}}', HTML],
     ['truncated JSON', 404, '{"error":{"code":"job_no', { 'content-type': 'application/problem+json' }],
     ['no body', 404, '', {}],
-  ])("%s is the service's response", async (_, status, body, headers) => {
+  ])('but %s is', async (_, status, body, headers) => {
     const error = await pollError(status, body, headers);
     expect(failureKindOf(error)).toBe('refused');
     expect(endsWait(error)).toBe(true);
     expect(isUnknownJob(error)).toBe(true);
   });
 
-  it('a 429 from any sender makes the call wait, and leaves the create unknown', async () => {
+  it('with status 429 is a rate limit, and a job may exist', async () => {
     const error = await pollError(429, html('Too many requests'), { ...HTML, 'retry-after': '7' });
     expect(error).toBeInstanceOf(RateLimitError);
     expect((error as RateLimitError).retryAfterMs).toBe(7_000);
@@ -97,7 +97,7 @@ describe("an HTML page isn't a response from the service", () => {
   });
 });
 
-describe('a rejection with a status below 200', () => {
+describe('a rejection with status 200', () => {
   const job = { id: 'job_1', status: 'processing', mediaType: 'video' };
   it.each<[source: string, body: object, code: string]>([
     ['openclaw#69578', { data: null, error: { code: 'job_not_found', message: 'no' } }, 'job_not_found'],
@@ -197,7 +197,7 @@ describe.each(['UTC', 'America/New_York', 'Pacific/Kiritimati'])('Retry-After in
   ])('%j is %j ms', (value, ms) => {
     process.env.TZ = tz;
     const headers = new Headers();
-    for (const one of [value].flat()) headers.append('retry-after', one);
+    for (const part of [value].flat()) headers.append('retry-after', part);
     expect(readRetryAfter(headers, NOW)).toBe(ms);
   });
 

@@ -61,15 +61,15 @@ const RANGES: readonly (readonly [source: string, range: string, expected: Expec
 test.each(RANGES)('%s (%s)', async (_source, range, expected) => {
   const response = await request({ range });
   const body = new Uint8Array(await response.arrayBuffer());
-  const seen = [response.status, response.headers.get('content-range'), response.headers.get('content-length')];
+  const actual = [response.status, response.headers.get('content-range'), response.headers.get('content-length')];
   if (expected === 'all') {
-    expect(seen).toEqual([200, null, String(size)]);
+    expect(actual).toEqual([200, null, String(size)]);
     expect(body).toEqual(bytes);
   } else if (expected === 'none') {
-    expect(seen.slice(0, 2)).toEqual([416, `bytes */${size}`]);
+    expect(actual.slice(0, 2)).toEqual([416, `bytes */${size}`]);
   } else {
     const [first, last] = expected;
-    expect(seen).toEqual([206, `bytes ${first}-${last}/${size}`, String(last - first + 1)]);
+    expect(actual).toEqual([206, `bytes ${first}-${last}/${size}`, String(last - first + 1)]);
     expect(body).toEqual(bytes.subarray(first, last + 1));
   }
 });

@@ -44,8 +44,8 @@ function clientOf(responses: readonly FileResponse[], job: object = {}) {
   const left = [...responses];
   const fetch = async (url: string, init: RequestInit = {}) => {
     if (!url.endsWith('/output')) {
-      const found = { id: 'job_1', status: 'completed', completedAt: new Date().toISOString(), ...job };
-      return Response.json({ success: true, data: { job: found } });
+      const keys = { id: 'job_1', status: 'completed', completedAt: new Date().toISOString(), ...job };
+      return Response.json({ success: true, data: { job: keys } });
     }
     requests.push(init.method ?? 'GET');
     const { status = 200, headers = {}, body } = (left.length > 1 ? left.shift() : left[0]) ?? rejected(500, 'none');
@@ -69,7 +69,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(directory, { recursive: true }));
 
-async function saved(client: GenClient, job: object | string = 'job_1') {
+async function saveAndDescribe(client: GenClient, job: object | string = 'job_1') {
   const outcome = await saveOutput(client, job as string, `${directory}/`).then(
     ({ path, contentType, sizeBytes }) => ({ name: basename(path), contentType, sizeBytes }),
     ({ name, code, recovery }) => ({ name, code, recovery }),
@@ -77,7 +77,7 @@ async function saved(client: GenClient, job: object | string = 'job_1') {
   if (!('sizeBytes' in outcome)) expect(await readdir(directory)).toEqual([]);
   return outcome;
 }
-async function copied(client: GenClient) {
+async function copyAndDescribe(client: GenClient) {
   let stored: object | undefined;
   const put = async (body: ReadableStream, { contentType, sizeBytes }: { contentType: string; sizeBytes: number }) => {
     for await (const _ of body);
@@ -89,7 +89,7 @@ async function copied(client: GenClient) {
   );
 }
 /** Requests the file from an output handler. */
-const served = (client: GenClient, init: RequestInit = {}, options: object = {}) =>
+const serveFile = (client: GenClient, init: RequestInit = {}, options: object = {}) =>
   createOutputHandler({ client, authorize: () => true, ...options })(new Request('https://app.test/job_1', init));
 const NOT_MEDIA = { name: 'DownloadError', code: 'not_media', recovery: 'retry' };
 
@@ -105,7 +105,7 @@ describe.each<[source: string, what: string, FileResponse, extension: string, co
   ['nginx gzip', 'gzip, decoded, HEAD without a size', { body: MP4, headers: GZIPPED }, 'mp4', 'video/mp4'],
 ])('%s: %s', (_source, _what, response, extension, contentType) => {
   it("is saved with its bytes' name and type", async () => {
-    expect(await saved(clientOf([response]).client)).toEqual({
+    expect(await saveAndDescribe(clientOf([response]).client)).toEqual({
       name: `job_1.${extension}`,
       contentType,
       sizeBytes: response.body.length,
@@ -113,14 +113,17 @@ describe.each<[source: string, what: string, FileResponse, extension: string, co
   });
 
   it('is copied with its type', async () => {
-    expect(await copied(clientOf([response]).client)).toEqual({ contentType, sizeBytes: response.body.length });
+    expect(await copyAndDescribe(clientOf([response]).client)).toEqual({
+      contentType,
+      sizeBytes: response.body.length,
+    });
   });
 
   // A range of encoded bytes isn't a range of the file.
   const ways = response.headers === GZIPPED ? ['GET'] : ['GET', 'HEAD', 'bytes=0-1', 'bytes=900-'];
   it.each(ways)('is served with its type for %s', async (requested) => {
     const init = requested.startsWith('bytes') ? { headers: { range: requested } } : { method: requested };
-    const { headers } = await served(clientOf([response]).client, init);
+    const { headers } = await serveFile(clientOf([response]).client, init);
     // Without the first bytes, a label that browsers support is retained.
     const types = [contentType, ...(init.method === 'GET' ? [] : [response.headers?.['content-type']])];
     expect(types).toContain(headers.get('content-type'));
@@ -138,15 +141,15 @@ describe.each<[source: string, FileResponse]>([
 ])('%s', (_, response) => {
   it('is neither saved nor copied, and the file can be saved later', async () => {
     const { client } = clientOf([response]);
-    expect(await saved(client)).toEqual(NOT_MEDIA);
-    expect(await copied(client)).toEqual(NOT_MEDIA);
+    expect(await saveAndDescribe(client)).toEqual(NOT_MEDIA);
+    expect(await copyAndDescribe(client)).toEqual(NOT_MEDIA);
     const recovered = clientOf([response, file(MP4)]);
-    expect(await saved(recovered.client)).toEqual(NOT_MEDIA);
-    expect(await saved(recovered.client)).toMatchObject({ name: 'job_1.mp4' });
+    expect(await saveAndDescribe(recovered.client)).toEqual(NOT_MEDIA);
+    expect(await saveAndDescribe(recovered.client)).toMatchObject({ name: 'job_1.mp4' });
   });
 
   it('gets a 502 from an output handler', async () => {
-    expect((await served(clientOf([response]).client)).status).toBe(502);
+    expect((await serveFile(clientOf([response]).client)).status).toBe(502);
   });
 });
 
@@ -164,59 +167,62 @@ it('unifi-protect#515: after an HTML page, the create stays unfinished until its
     return found;
   };
   const job = await client.images.createAndWait({ prompt: 'a fox' }, { idempotencyKey: 'order-1' });
-  expect(await saved(client, job)).toEqual(NOT_MEDIA);
+  expect(await saveAndDescribe(client, job)).toEqual(NOT_MEDIA);
   expect(await keys()).toEqual(['order-1']);
   isPage = false;
-  expect(await saved(client, job)).toMatchObject({ contentType: 'image/png' });
+  expect(await saveAndDescribe(client, job)).toMatchObject({ contentType: 'image/png' });
   expect(await keys()).toEqual([]);
 });
 
 describe('a file that is not published yet', () => {
-  const early = [
+  const NOT_PUBLISHED = [
     ['ArcReel#241: 400', rejected(400, 'video_not_ready')],
     ['409', rejected(409, 'output_not_ready')],
     ['404', rejected(404, 'output_not_found')],
     ['425', rejected(425, 'too_early')],
   ] as const;
 
-  it.each(early)('%s twice, then the file', async (_, rejection) => {
+  it.each(NOT_PUBLISHED)('%s twice, then the file', async (_, rejection) => {
     const { client, requests } = clientOf([rejection, rejection, file(MP4)]);
-    expect(await saved(client)).toMatchObject({ name: 'job_1.mp4' });
+    expect(await saveAndDescribe(client)).toMatchObject({ name: 'job_1.mp4' });
     expect(requests).toEqual(['GET', 'GET', 'GET']);
   });
 
-  it.each(early)('%s for 30 seconds: the error suggests a retry, not another paid job', async (_, rejection) => {
-    const { client, requests } = clientOf([rejection]);
-    expect(await saved(client)).toMatchObject({ recovery: 'retry_later' });
-    expect(requests.length).toBeGreaterThan(6);
-    expect(requests.length).toBeLessThan(12);
-  });
+  it.each(NOT_PUBLISHED)(
+    '%s for 30 seconds: the error suggests a retry, not another paid job',
+    async (_, rejection) => {
+      const { client, requests } = clientOf([rejection]);
+      expect(await saveAndDescribe(client)).toMatchObject({ recovery: 'retry_later' });
+      expect(requests.length).toBeGreaterThan(6);
+      expect(requests.length).toBeLessThan(12);
+    },
+  );
 
-  it.each(early)('%s later: one request, with the same advice', async (_, rejection) => {
+  it.each(NOT_PUBLISHED)('%s later: one request, with the same advice', async (_, rejection) => {
     const { client, requests } = clientOf([rejection], { completedAt: '2020-01-01T00:00:00.000Z' });
-    expect(await saved(client)).toMatchObject({ recovery: 'retry_later' });
+    expect(await saveAndDescribe(client)).toMatchObject({ recovery: 'retry_later' });
     expect(requests).toEqual(['GET']);
   });
 
   it.each<[string, (client: GenClient, job: object) => Promise<object>]>([
     ['jobs.output', (client, job) => client.jobs.output(job as { id: string })],
-    ['saveOutput', saved],
+    ['saveOutput', saveAndDescribe],
   ])('is recognized by the completion time of the job that was passed to %s', async (_, open) => {
     const { client, requests } = clientOf([rejected(400, 'video_not_ready'), file(MP4)], { completedAt: null });
-    const opened = await open(client, { id: 'job_1', completedAt: new Date().toISOString() });
-    expect(opened).not.toHaveProperty('recovery');
+    const outcome = await open(client, { id: 'job_1', completedAt: new Date().toISOString() });
+    expect(outcome).not.toHaveProperty('recovery');
     expect(requests).toEqual(['GET', 'GET']);
   });
 
-  it("delays an output handler's response", async () => {
+  it('is retried before an output handler responds', async () => {
     const { client } = clientOf([rejected(404, 'output_not_found'), file(MP4)]);
-    expect((await served(client)).status).toBe(200);
+    expect((await serveFile(client)).status).toBe(200);
   });
 
-  it("doesn't delay a failed job or an expired link", async () => {
+  it("isn't retried for a failed job or an expired link", async () => {
     for (const job of [{ status: 'failed' }, { providerOutputExpiresAt: '2020-01-01T00:00:00.000Z' }]) {
       const { client, requests } = clientOf([rejected(404, 'output_not_found')], job);
-      expect(await saved(client)).toMatchObject({ name: 'DownloadError', recovery: 'none' });
+      expect(await saveAndDescribe(client)).toMatchObject({ name: 'DownloadError', recovery: 'none' });
       expect(requests).toEqual(['GET']);
     }
   });
@@ -238,18 +244,18 @@ it('donsetch#290: a forwarded response has no invalid encoding', async () => {
 });
 
 describe("an output handler's source", () => {
-  const servedFrom = (response: Response, range: string) => {
+  const serveFrom = (response: Response, range: string) => {
     const source = () => ({ get: async () => response });
-    return served(clientOf([labeled(MP4, 'video/mp4')]).client, { headers: { range } }, { source });
+    return serveFile(clientOf([labeled(MP4, 'video/mp4')]).client, { headers: { range } }, { source });
   };
 
   it("isn't used if it sends a part without its range (RFC 9110, 15.3.7)", async () => {
-    const response = await servedFrom(new Response('abc', { status: 206 }), 'bytes=0-2');
+    const response = await serveFrom(new Response('abc', { status: 206 }), 'bytes=0-2');
     expect([response.status, response.headers.get('content-range')]).toEqual([206, `bytes 0-2/${MP4.length}`]);
   });
 
   it('causes no Content-Range if it rejects a range without a size (RFC 9110, 14.4)', async () => {
-    const response = await servedFrom(new Response(null, { status: 416 }), 'bytes=99999-');
+    const response = await serveFrom(new Response(null, { status: 416 }), 'bytes=99999-');
     expect([response.status, response.headers.get('content-range')]).toEqual([416, null]);
   });
 });

@@ -1,8 +1,8 @@
 import { createStore } from '../../src/ledger/stores.js';
 import type { Store } from '../../src/store/store.js';
 
-/** Creates a store like a user's: two functions on their own database. */
-export function ownStore(): Store {
+/** Creates a store as a user would: two functions on a database, here a Map. */
+export function customStore(): Store {
   const rows = new Map<string, { value: string; untilMs: number }>();
   const versions = new Map<string, number>();
   return createStore({

@@ -2,8 +2,8 @@ import { type Budget, type BudgetOptions, createBudget } from '../../src/index.j
 
 let budgets = 0;
 
-/** Creates a budget with a scope of its own. */
-export function ownBudget(options: BudgetOptions): Budget {
+/** Creates a budget with a unique scope, unless `options` has one. */
+export function scopedBudget(options: BudgetOptions): Budget {
   budgets += 1;
   return createBudget({ scope: `own-${budgets}`, ...options });
 }
