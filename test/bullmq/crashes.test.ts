@@ -70,7 +70,7 @@ describeWithRedis('a queue', () => {
         await pause(1200 + chance() * 1000);
         worker?.kill('SIGCONT');
       };
-      const faults = shuffled(
+      const faults = shuffle(
         [...Array(KILLS).fill(kill), ...Array(STOPS).fill(freeze), ...Array(RESTARTS).fill(redis.restart)],
         chance,
       );
@@ -96,7 +96,7 @@ describeWithRedis('a queue', () => {
   }, 240_000);
 });
 
-function shuffled<T>(list: readonly T[], chance: () => number): T[] {
+function shuffle<T>(list: readonly T[], chance: () => number): T[] {
   return list
     .map((value) => ({ value, rank: chance() }))
     .sort((a, b) => a.rank - b.rank)

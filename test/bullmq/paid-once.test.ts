@@ -14,7 +14,7 @@ const SHORT_LOCK = { lockDuration: 300, stalledInterval: 100, skipLockRenewal: t
 type Fetch = typeof globalThis.fetch;
 
 /** Returns a fetch that repeats each rejection for its key, as the service may do. */
-function repeatingRejections(fetch: Fetch): Fetch {
+function withRepeatedRejections(fetch: Fetch): Fetch {
   const rejections = new Map<string, Response>();
   return async (input, init) => {
     const request = new Request(input, init);
@@ -130,7 +130,7 @@ describeWithRedis('a queued call is paid once and never lost', () => {
   it('if an operator restarts it after a rejection that the service repeats, with a new key', async () => {
     const { sandbox, queue, startWorker, untilEnded, record, keys } = open({
       balanceTokens: 0,
-      wrap: repeatingRejections,
+      wrap: withRepeatedRejections,
     });
     startWorker();
     await queue.videos.create({ prompt }, { jobId: 'order-2' });
@@ -170,7 +170,7 @@ describeWithRedis('a queued call is paid once and never lost', () => {
   });
 
   it('if it is queued again after a review and the loss of its record', async () => {
-    for (const wrap of [(fetch: Fetch) => fetch, repeatingRejections]) {
+    for (const wrap of [(fetch: Fetch) => fetch, withRepeatedRejections]) {
       const { sandbox, queue, startWorker, untilEnded, record } = open({ wrap });
       sandbox.faults.add({ match: { method: 'POST' }, ...PENDING, times: 1 });
       startWorker();

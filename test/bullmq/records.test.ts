@@ -79,7 +79,7 @@ describeWithRedis('an order that has ended', () => {
 
 describeWithRedis('a used ID', () => {
   const { open } = queuesOnSandboxes();
-  const reused = (message: string) =>
+  const reusedError = (message: string) =>
     expect.objectContaining({
       name: 'PreflightError',
       code: 'idempotency_key_reused',
@@ -95,12 +95,12 @@ describeWithRedis('a used ID', () => {
     await queue.videos.create(params, { jobId: 'order-1' });
     const expectRejections = async (jobHint: string) => {
       await expect(queue.images.create({ prompt }, { jobId: 'order-1' })).rejects.toEqual(
-        reused(
+        reusedError(
           `"order-1" already identifies a videos.create call, so this call was not queued. Pass another jobId, for example "images-order-1".${jobHint}`,
         ),
       );
       await expect(queue.videos.create({ prompt: 'a fox at noon' }, { jobId: 'order-1' })).rejects.toEqual(
-        reused(`queue.videos.create: "order-1" was queued with other params, so this call was not queued`),
+        reusedError(`queue.videos.create: "order-1" was queued with other params, so this call was not queued`),
       );
     };
     await expectRejections('');
@@ -123,8 +123,8 @@ describeWithRedis('a used ID', () => {
     );
     const queued = results.filter((result) => result.status === 'fulfilled');
     expect(results.filter((result) => result.status === 'rejected').map(({ reason }) => reason)).toEqual([
-      reused('was queued with other params'),
-      reused('was queued with other params'),
+      reusedError('was queued with other params'),
+      reusedError('was queued with other params'),
     ]);
     startWorker();
     await untilEnded();

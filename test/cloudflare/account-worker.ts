@@ -21,10 +21,10 @@ export class FlakyAccount extends GenAccount {
     this.#ctx = ctx;
   }
   override read(...values: Parameters<Methods['read']>) {
-    return flaky(() => super.read(...values));
+    return failAtRandom(() => super.read(...values));
   }
   override write(...values: Parameters<Methods['write']>) {
-    return flaky(() => super.write(...values));
+    return failAtRandom(() => super.write(...values));
   }
   /** Stops the object immediately, as a deploy or a migration does. */
   crash() {
@@ -32,7 +32,7 @@ export class FlakyAccount extends GenAccount {
   }
 }
 
-function flaky<T>(call: () => T): T {
+function failAtRandom<T>(call: () => T): T {
   const roll = Math.random();
   if (roll < 1 / 40) throw new Error('the request was lost');
   const result = call();

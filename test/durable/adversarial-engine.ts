@@ -36,17 +36,17 @@ interface RecordedStep {
  */
 export function adversarialEngine(activities: Activities, { chance, crash, twice, wait }: FaultRates) {
   const history: RecordedStep[] = [];
-  const happens = (probability: number) => chance() < probability;
+  const occurs = (probability: number) => chance() < probability;
   const mayCrash = () => {
-    if (happens(crash)) throw CRASH;
+    if (occurs(crash)) throw CRASH;
   };
   let replays = 0;
 
   async function performActivity(activity: ActivityName, input: Json): Promise<Json> {
     const run = () => activities[activity](JSON.parse(JSON.stringify(input)));
-    if (!happens(twice)) return run();
+    if (!occurs(twice)) return run();
     // Two workers run it concurrently or in turn. The first result counts.
-    if (happens(0.5)) return (await Promise.all([run(), run()]))[0];
+    if (occurs(0.5)) return (await Promise.all([run(), run()]))[0];
     const first = await run();
     await run();
     return first;

@@ -10,7 +10,7 @@ const STEP_MS = 5000;
 const prompt = 'a fox at dawn';
 const VIDEO = { call: 'videos', params: { prompt }, key: 'k' } as const;
 
-function onSandbox(options: Parameters<typeof createSandbox>[0] = {}) {
+function setup(options: Parameters<typeof createSandbox>[0] = {}) {
   const sandbox = createSandbox({ clock: 'manual', limits: 'off', balanceTokens: 100_000, ...options });
   const { apiKey, baseUrl, fetch } = sandbox;
   const client = new GenClient({ apiKey, baseUrl, fetch, rateLimit: 'off', maxRetries: 0 });
@@ -62,26 +62,26 @@ const CODES = ['generation_timeout', 'generation_failed', 'generation_unavailabl
 
 /** Adds seeded service and network faults. */
 function addFaults(sandbox: Sandbox, chance: () => number): void {
-  const happens = (probability: number) => chance() < probability;
+  const occurs = (probability: number) => chance() < probability;
   const some = () => 1 + Math.floor(chance() * 3);
-  if (happens(0.4)) sandbox.faults.add({ match: { method: 'POST' }, commitThenDrop: true, times: some() });
-  if (happens(0.3)) sandbox.faults.add({ match: { method: 'POST' }, reset: true, times: some() });
-  if (happens(0.3)) sandbox.faults.add({ match: { method: 'POST' }, status: 500, times: some() });
-  if (happens(0.2)) sandbox.faults.add({ match: { method: 'POST' }, status: 429, retryAfterS: 30, times: some() });
-  if (happens(0.2)) {
+  if (occurs(0.4)) sandbox.faults.add({ match: { method: 'POST' }, commitThenDrop: true, times: some() });
+  if (occurs(0.3)) sandbox.faults.add({ match: { method: 'POST' }, reset: true, times: some() });
+  if (occurs(0.3)) sandbox.faults.add({ match: { method: 'POST' }, status: 500, times: some() });
+  if (occurs(0.2)) sandbox.faults.add({ match: { method: 'POST' }, status: 429, retryAfterS: 30, times: some() });
+  if (occurs(0.2)) {
     const rejection = { status: 409, code: 'character_pending', retryAfterS: Math.ceil(chance() * 90) };
     sandbox.faults.add({ match: { method: 'POST' }, ...rejection, times: 1 });
   }
-  if (happens(0.5)) sandbox.faults.add({ match: { method: 'GET' }, reset: true, times: some() });
-  if (happens(0.3)) sandbox.faults.add({ match: { method: 'GET' }, status: 503, retryAfterS: 20, times: some() });
-  if (happens(0.3)) {
+  if (occurs(0.5)) sandbox.faults.add({ match: { method: 'GET' }, reset: true, times: some() });
+  if (occurs(0.3)) sandbox.faults.add({ match: { method: 'GET' }, status: 503, retryAfterS: 20, times: some() });
+  if (occurs(0.3)) {
     const errorData = { retry_after: Math.ceil(chance() * 120) };
     sandbox.outcomes.next({ status: 'failed', errorCode: 'reference_asset_pending', errorData });
   }
-  if (happens(0.3)) {
+  if (occurs(0.3)) {
     sandbox.outcomes.next({ status: 'failed', errorCode: CODES[Math.floor(chance() * CODES.length)] ?? '' });
   }
-  if (happens(0.05)) sandbox.outcomes.next({ status: happens(0.5) ? 'canceled' : 'blocked' });
+  if (occurs(0.05)) sandbox.outcomes.next({ status: occurs(0.5) ? 'canceled' : 'blocked' });
 }
 
 const RECOVER = { generation_timeout: 2, generation_failed: 1, generation_unavailable: { models: ['svc-video-mini'] } };
@@ -94,7 +94,7 @@ describe('a durable run', () => {
     const totals = { completed: 0, failed: 0, replays: 0 };
     for (let seed = SEED; seed < SEED + RUNS; seed++) {
       const chance = seeded(seed);
-      const { sandbox, activities } = onSandbox({ seed, jobDurationMs: [0, 20 * MINUTE_MS] });
+      const { sandbox, activities } = setup({ seed, jobDurationMs: [0, 20 * MINUTE_MS] });
       const recover = chance() < 0.5 ? RECOVER : {};
       const options: GenerateOptions = { call: 'videos', params: { prompt }, key: `run-${seed}`, recover };
       addFaults(sandbox, chance);
@@ -129,7 +129,7 @@ describe('a durable run', () => {
   }, 300_000);
 
   it('needs at most 60 steps for half an hour if every webhook is lost', async () => {
-    const engine = onSandbox({ jobDurationMs: 30 * MINUTE_MS - 1000 }).engineWith({ webhooksLost: true });
+    const engine = setup({ jobDurationMs: 30 * MINUTE_MS - 1000 }).engineWith({ webhooksLost: true });
     const job = await engine.run((port) => generate(port, VIDEO));
     expect(job).toMatchObject({ status: 'completed', tries: [{ idempotencyKey: 'k', status: 'completed' }] });
     expect(engine.steps().length).toBeLessThanOrEqual(60);
@@ -137,14 +137,14 @@ describe('a durable run', () => {
   });
 
   it('polls its job immediately when the webhook arrives', async () => {
-    const { sandbox, run } = onSandbox({ jobDurationMs: 25 * MINUTE_MS });
+    const { sandbox, run } = setup({ jobDurationMs: 25 * MINUTE_MS });
     expect(await run()).toMatchObject({ status: 'completed' });
     const endedAt = Date.parse(String(sandbox.jobs[0]?.completedAt));
     expect(sandbox.now() - endedAt).toBeLessThanOrEqual(STEP_MS);
   });
 
   it('has the same step names in every version', async () => {
-    const { sandbox, engineWith } = onSandbox({ jobDurationMs: 15_000 });
+    const { sandbox, engineWith } = setup({ jobDurationMs: 15_000 });
     sandbox.outcomes.next({ status: 'failed', errorCode: 'reference_asset_pending', errorData: { retry_after: 30 } });
     const engine = engineWith({ webhooksLost: true });
     await engine.run((port) => generate(port, { call: 'images', params: { prompt }, key: 'order-17' }));
@@ -165,7 +165,7 @@ describe('a durable run', () => {
   });
 
   it('can share a workflow with another run', async () => {
-    const { sandbox, engineWith } = onSandbox({ jobDurationMs: 15_000 });
+    const { sandbox, engineWith } = setup({ jobDurationMs: 15_000 });
     await engineWith({ webhooksLost: true }).run(async (port) => {
       await generate(port, { ...VIDEO, call: 'images', key: 'k-still' });
       return generate(port, { ...VIDEO, key: 'k-clip' });
@@ -174,7 +174,7 @@ describe('a durable run', () => {
   });
 
   it("fails with its job's error as JSON", async () => {
-    const { sandbox, run } = onSandbox({ jobDurationMs: 1000 });
+    const { sandbox, run } = setup({ jobDurationMs: 1000 });
     sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_rejected' });
     expect(await run()).toMatchObject({
       json: {
@@ -210,20 +210,20 @@ describe('a durable run', () => {
       0,
     ],
   ])('fails if %s', async (_, sandboxOptions, options, json, requests) => {
-    const { sandbox, run } = onSandbox(sandboxOptions);
+    const { sandbox, run } = setup(sandboxOptions);
     expect(await run(options)).toMatchObject({ json });
     expect(sandbox.requests).toHaveLength(requests);
   });
 
   it('fails at its timeout', async () => {
-    const { sandbox, run } = onSandbox({ jobDurationMs: 60 * MINUTE_MS });
+    const { sandbox, run } = setup({ jobDurationMs: 60 * MINUTE_MS });
     const failure = await run({ timeoutMs: MINUTE_MS }, { webhooksLost: true });
     expect(failure).toMatchObject({ json: { name: 'WaitTimeoutError', jobId: sandbox.jobs[0]?.id } });
     expect(sandbox.now() - Date.parse(String(sandbox.jobs[0]?.createdAt))).toBeLessThanOrEqual(MINUTE_MS + 1000);
   });
 
   it("fails with its job's error if the service rejects the replacement", async () => {
-    const { sandbox, activities, run } = onSandbox({ jobDurationMs: 1000 });
+    const { sandbox, activities, run } = setup({ jobDurationMs: 1000 });
     sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_failed' });
     const rejection = { status: 402, code: 'insufficient_balance' } as const;
     let creates = 0;
@@ -241,7 +241,7 @@ describe('a durable run', () => {
   });
 
   it('waits for a Retry-After in the engine, not in an activity', async () => {
-    const { sandbox, activities } = onSandbox();
+    const { sandbox, activities } = setup();
     sandbox.faults.add({ match: { method: 'POST' }, status: 429, retryAfterS: 50, times: 1 });
     const waits: (number | null)[] = [];
     const engine = adversarialEngine(activities, {
@@ -259,7 +259,7 @@ describe('a durable run', () => {
   });
 
   it('ignores a key in its params', async () => {
-    const { sandbox, run } = onSandbox({ jobDurationMs: 1000 });
+    const { sandbox, run } = setup({ jobDurationMs: 1000 });
     await run({ params: { prompt, idempotency_key: 'another' } });
     const [create] = sandbox.requests;
     expect(create?.headers['idempotency-key']).toBe('k');
@@ -285,7 +285,7 @@ describe('a durable run', () => {
     [undefined, 'generate: call is missing. Pass '],
     [null, 'generate: options must be an object'],
   ])('fails permanently with engine.fail for %o', async (options, message) => {
-    const { sandbox, engineWith } = onSandbox();
+    const { sandbox, engineWith } = setup();
     const failure = await engineWith().run((port) => generate(port, options as never));
     expect(failure).toBeInstanceOf(RunFailure);
     expect(failure).toMatchObject({ message: expect.stringContaining(message), json: { name: 'GenError' } });
@@ -295,7 +295,7 @@ describe('a durable run', () => {
 
 describe('an activity', () => {
   it('returns JSON, even for an error, and can be repeated', async () => {
-    const { sandbox, activities } = onSandbox();
+    const { sandbox, activities } = setup();
     const input = { ...VIDEO, model: null };
     const first = await activities.create(input);
     expect(first).toEqual(JSON.parse(JSON.stringify(first)));
@@ -306,7 +306,7 @@ describe('an activity', () => {
   });
 
   it('rejects with the names of its missing inputs', async () => {
-    const { activities } = onSandbox();
+    const { activities } = setup();
     await expect(activities.read({})).rejects.toThrow('An activity needs jobId.');
     await expect(activities.create('x')).rejects.toThrow('An activity needs call, params, key.');
   });

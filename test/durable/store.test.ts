@@ -82,12 +82,12 @@ it.each([503, 429])('retries a copy after status %i, and fails after status 403'
   expect(rejecting.sandbox.jobs).toHaveLength(1);
 });
 
-const connectionRefused = () => Object.assign(new Error('refused'), { code: 'ECONNREFUSED', syscall: 'connect' });
+const connectionRefusedError = () => Object.assign(new Error('refused'), { code: 'ECONNREFUSED', syscall: 'connect' });
 const signInPage = async () =>
   new Response('<!doctype html><title>Sign in</title>', { headers: { 'content-type': 'text/html' } });
 
 it.each<[source: string, download: () => Promise<Response>]>([
-  ['a refused connection', () => Promise.reject(new TypeError('fetch failed', { cause: connectionRefused() }))],
+  ['a refused connection', () => Promise.reject(new TypeError('fetch failed', { cause: connectionRefusedError() }))],
   [
     'status 429 with a long Retry-After',
     async () => new Response('{}', { status: 429, headers: { 'retry-after': '60' } }),

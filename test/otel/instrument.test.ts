@@ -29,7 +29,7 @@ afterEach(async () => {
 });
 
 /** Creates a sandbox with a manual clock. `finish` advances it until a call has ended. */
-function onSandbox(options: SandboxOptions = {}) {
+function setup(options: SandboxOptions = {}) {
   const sandbox = createSandbox({ clock: 'manual', prices: 12, ...options });
   const finish = async <T>(call: PromiseLike<T>): Promise<T> => {
     await sandbox.advance(60_000);
@@ -40,7 +40,7 @@ function onSandbox(options: SandboxOptions = {}) {
 
 describe('instrumentGenClient', () => {
   test("creates one tree per job under the caller's span: generate with create, wait, download, and copy", async () => {
-    const { sandbox, client, finish } = onSandbox();
+    const { sandbox, client, finish } = setup();
     const folder = mkdtempSync(join(tmpdir(), 'gen-client-otel-'));
     await telemetry.tracer.startActiveSpan('POST /orders', async (span) => {
       const job = await finish(client.videos.createAndWait(VIDEO));
@@ -71,7 +71,7 @@ describe('instrumentGenClient', () => {
   });
 
   test("separates concurrent callers' traces", async () => {
-    const { client, finish } = onSandbox();
+    const { client, finish } = setup();
     const order = (name: string) =>
       telemetry.tracer.startActiveSpan(name, async (span) => {
         await client.videos.createAndWait({ ...VIDEO, prompt: name });
@@ -85,7 +85,7 @@ describe('instrumentGenClient', () => {
   });
 
   test("adds a wait to its caller's trace, with a link to the job", async () => {
-    const { client, finish } = onSandbox();
+    const { client, finish } = setup();
     const { job } = await client.videos.create(VIDEO);
     const wait = telemetry.tracer.startActiveSpan('GET /status', (span) =>
       client.waitForJob(job.id).finally(() => span.end()),
@@ -101,7 +101,7 @@ describe('instrumentGenClient', () => {
   });
 
   test("marks failures with the error's type, without its message", async () => {
-    const { sandbox, client, finish } = onSandbox();
+    const { sandbox, client, finish } = setup();
     sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_rejected', errorMessage: 'CANARY-message' });
     await finish(client.videos.createAndWait(VIDEO).catch(() => {}));
     sandbox.faults.add({ match: { method: 'POST' }, status: 402, code: 'insufficient_balance' });
@@ -118,7 +118,7 @@ describe('instrumentGenClient', () => {
   });
 
   test('measures jobs, tokens, polls, retries, rate-limit waits, and the balance', async () => {
-    const { sandbox, client } = onSandbox();
+    const { sandbox, client } = setup();
     sandbox.faults.add({ match: { method: 'POST' }, status: 503, code: 'internal_error', times: 1 });
     const waits = [client.videos.createAndWait(VIDEO), client.images.createAndWait({ prompt: 'a fox' })];
     await sandbox.advance(120_000);
@@ -140,7 +140,7 @@ describe('instrumentGenClient', () => {
   });
 
   test('creates a separate, linked span for the end of a job that no call waits for', async () => {
-    const { sandbox, client } = onSandbox();
+    const { sandbox, client } = setup();
     const { job } = await client.videos.create(VIDEO);
     await sandbox.advance(60_000);
     await client.jobs.get(job.id);
@@ -155,7 +155,7 @@ describe('instrumentGenClient', () => {
   test.each(['create', 'createAndWait'] as const)(
     'leaves no orphaned spans of %s when the process crashes',
     async (method) => {
-      const { sandbox, client } = onSandbox();
+      const { sandbox, client } = setup();
       const calls = Array.from(
         { length: 5 },
         (): PromiseLike<unknown> =>
@@ -173,13 +173,13 @@ describe('instrumentGenClient', () => {
   );
 
   test('ends generate with the wait even if the job continues', async () => {
-    const { client, finish } = onSandbox();
+    const { client, finish } = setup();
     await finish(client.videos.createAndWait(VIDEO, { timeoutMs: 1_000 }).catch(() => {}));
     expect(treeOf(telemetry.spans())).toEqual([['generate_content svc-video-fast', ['create', 'wait']]]);
   });
 
   test("ends pending calls' spans when it stops, and records nothing afterward", async () => {
-    const { sandbox, client, finish } = onSandbox();
+    const { sandbox, client, finish } = setup();
     const wait = client.videos.createAndWait(VIDEO);
     await sandbox.advance(1);
     stop();
@@ -197,12 +197,12 @@ describe('instrumentGenClient', () => {
       tracerProvider: { getTracer: () => ({ startSpan: fail, startActiveSpan: fail }) },
       meterProvider: telemetry.meterProvider,
     });
-    const { client, finish } = onSandbox();
+    const { client, finish } = setup();
     expect(await finish(client.videos.createAndWait(VIDEO))).toMatchObject({ status: 'completed' });
   });
 
   test('records no prompt, key, file name, signed URL, or webhook secret', async () => {
-    const { sandbox, client, finish } = onSandbox({ apiKey: 'sk-CANARY-key', webhookSecret: 'whsec-CANARY' });
+    const { sandbox, client, finish } = setup({ apiKey: 'sk-CANARY-key', webhookSecret: 'whsec-CANARY' });
     const file = new Blob(['\x89PNG\r\n\x1a\n CANARY-bytes'], { type: 'image/png' });
     await client.uploads.upload(file, { filename: 'CANARY-name.png' }).catch(() => {});
     const params = { ...VIDEO, prompt: 'CANARY-prompt', webhook_url: 'https://x.test/?CANARY-hook' };
@@ -224,7 +224,7 @@ describe('instrumentGenClient', () => {
   });
 
   test("adds a create's label to its spans", async () => {
-    const { sandbox, client } = onSandbox();
+    const { sandbox, client } = setup();
     const { job } = await client.videos.create(VIDEO, { label: 'user-7' });
     await sandbox.advance(60_000);
     await client.jobs.get(job.id);
@@ -238,7 +238,7 @@ describe('instrumentGenClient', () => {
 
   test('captures the prompt only with the option', async () => {
     instrument({ capturePrompt: true });
-    const { client } = onSandbox();
+    const { client } = setup();
     await client.videos.create(VIDEO);
     stop();
     const [, generate] = telemetry.spans();

@@ -301,7 +301,7 @@ describe('files', () => {
 });
 
 /** Creates a 200 response with a truncated body. */
-const truncated = () =>
+const truncatedResponse = () =>
   new Response(
     new ReadableStream({
       start(controller) {
@@ -313,7 +313,7 @@ const truncated = () =>
 
 describe('an invalid response', () => {
   it.each([
-    ['is truncated after its 200', truncated],
+    ['is truncated after its 200', truncatedResponse],
     ['is an HTML login page', () => errorResponse(200, '<!doctype html><form>Sign in</form>')],
     ['has no ticket', () => errorResponse(200, '{"status":"queued"}')],
     ['is empty', () => new Response(null, { status: 204 })],

@@ -332,12 +332,15 @@ describe('a tab with many runs', () => {
 });
 
 describe('a sessionStorage', () => {
-  const throwing = (error: Error) => () => {
+  const throwError = (error: Error) => () => {
     throw error;
   };
   it.each<[string, PropertyDescriptor]>([
-    ['that is full', { value: { getItem: () => null, setItem: throwing(new DOMException('', 'QuotaExceededError')) } }],
-    ['that is blocked', { get: throwing(new Error('SecurityError')) }],
+    [
+      'that is full',
+      { value: { getItem: () => null, setItem: throwError(new DOMException('', 'QuotaExceededError')) } },
+    ],
+    ['that is blocked', { get: throwError(new Error('SecurityError')) }],
     ['that is missing', { value: undefined }],
   ])("%s stores nothing, but doesn't affect creates", async (_, property) => {
     Object.defineProperty(globalThis, 'sessionStorage', { configurable: true, ...property });

@@ -153,11 +153,11 @@ describe('an ambiguous response to a put', () => {
 });
 
 describe('a store without If-None-Match, such as Backblaze B2', () => {
-  const lacksConditions = () =>
+  const rejectConditions = () =>
     store.faults.push({ method: 'PUT', conditional: true, status: 501, code: 'NotImplemented', always: true });
 
   it('receives the put without the condition, after a HEAD', async () => {
-    lacksConditions();
+    rejectConditions();
     expect(await copy({}, { retries: 0 })).toMatchObject({ existed: false, sha256: SHA256 });
     expect(store.requests.map(({ method }) => method)).toEqual(['HEAD', 'PUT', 'HEAD', 'PUT']);
     expect(store.sent('PUT')[1]?.headers['if-none-match']).toBeUndefined();
@@ -165,7 +165,7 @@ describe('a store without If-None-Match, such as Backblaze B2', () => {
   });
 
   it('retains an object that appears between the two puts', async () => {
-    lacksConditions();
+    rejectConditions();
     store.faults.splice(0, 1, {
       method: 'PUT',
       conditional: true,
@@ -177,7 +177,7 @@ describe('a store without If-None-Match, such as Backblaze B2', () => {
   });
 
   it("causes an error that lists the alternatives if the credentials can't read", async () => {
-    lacksConditions();
+    rejectConditions();
     store.faults.push({ method: 'HEAD', ...DENIED }, { method: 'GET', ...DENIED });
     const error = await failure(copy({}, { retries: 0 }));
     expect(error.code).toBe('cannot_check');

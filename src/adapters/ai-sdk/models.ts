@@ -186,8 +186,8 @@ class GenVideoModel implements Experimental_VideoModelV4 {
     const part = call.webhookUrl === undefined ? -1 : this.#partUrls.indexOf(call.webhookUrl);
     if (part >= 0) this.#partUrls.splice(part, 1);
     const video = prepareVideo(this.modelId, call);
-    const keyed = { call, optionKey: video.parsed.idempotencyKey, isPart: part >= 0 };
-    return this.#outputKeys(keyed, this.#source.client, (client, keys) => run(client, { call, keys, ...video }));
+    const keyOptions = { call, optionKey: video.parsed.idempotencyKey, isPart: part >= 0 };
+    return this.#outputKeys(keyOptions, this.#source.client, (client, keys) => run(client, { call, keys, ...video }));
   }
 }
 
