@@ -34,9 +34,9 @@ export interface BudgetOptions {
    */
   readonly store?: Store | undefined;
   /**
-   * Policy for creates of unknown price. `one-at-a-time` makes other creates wait for the price in the response. `refuse`
-   * rejects creates of unknown price. A function returns an estimate in tokens, or undefined if it has none. A learned price
-   * overrides the estimate.
+   * Policy for creates of unknown price: `one-at-a-time` makes other creates wait for the price in the response, `refuse`
+   * rejects them. A function returns an estimate in tokens, or undefined if it has none. A learned price overrides the
+   * estimate.
    * @default 'one-at-a-time'
    */
   readonly unknownPrice?: 'one-at-a-time' | 'refuse' | ((job: PricedCall) => number | undefined) | undefined;
