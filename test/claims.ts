@@ -193,7 +193,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     [
       '`kill -9` at any moment, then start again: every create has one job',
       'test/store/crashes.test.ts',
-      '%s creates one job when it restarts',
+      'that is killed %s resumes its job when it restarts',
     ],
   ],
   'docs/queues-and-durable-runs.md': [

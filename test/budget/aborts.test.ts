@@ -1,7 +1,7 @@
 // Aborts a program at every await: the call rejects immediately, no job is lost, and no tokens stay reserved.
 import type { GenClient } from 'gen-client';
 import { describe, expect, it } from 'vitest';
-import { PRICE, resumed, simulate, VIDEO } from '../store/simulation.js';
+import { PRICE, resumeAll, simulate, VIDEO } from '../store/simulation.js';
 import { MODES, pointAt } from '../support/await-points.js';
 import { deferred } from '../support/deferred.js';
 import { errorOf } from '../support/rejection.js';
@@ -178,7 +178,7 @@ async function abortAt(program: Program, index: number, mode: (typeof MODES)[num
   // After the abort, no request may be sent, except one whose start was delayed.
   if (mode !== 'not started') expect(posted.includes(KEY), where()).toBe(postedBefore);
   const next = open();
-  const { errors } = await clock.until(resumed(next.client));
+  const { errors } = await clock.until(resumeAll(next.client));
   expect(errors, where()).toEqual([]);
   const usage = await next.budget.usage();
   const uncounted = jobs.has('without a budget') ? PRICE : 0;

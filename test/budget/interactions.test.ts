@@ -3,7 +3,7 @@ import { GenClient } from 'gen-client';
 import { describe, expect, it, vi } from 'vitest';
 import { createStore } from '../../src/ledger/stores.js';
 import type { Store } from '../../src/store/store.js';
-import { openKeys, PRICE, resumed, simulate, VIDEO } from '../store/simulation.js';
+import { PRICE, resumeAll, simulate, unfinishedKeys, VIDEO } from '../store/simulation.js';
 import { deferred } from '../support/deferred.js';
 import { scopedBudget } from '../support/scoped-budget.js';
 import { BASE_URL, freshKey } from '../transport/support.js';
@@ -53,7 +53,8 @@ it('resume() affects no creates in flight, whether of its process or of another'
   const slow = one.client.withOptions({ fetch: (url, init) => responded.then(() => one.fetch(url, init)) });
   const call = slow.videos.createAndWait(VIDEO, { idempotencyKey: 'order-1' });
   await clock.advance(10);
-  for (const { client } of [open(), one]) expect(await clock.until(resumed(client))).toEqual({ keys: [], errors: [] });
+  for (const { client } of [open(), one])
+    expect(await clock.until(resumeAll(client))).toEqual({ keys: [], errors: [] });
   respond();
   await clock.until(call);
   expect(posted).toEqual(['order-1']);
@@ -98,7 +99,7 @@ it('a failure counts as delivered only after its call rejects, so a crash before
   await clock.until(call);
   await clock.advance(100);
   expect([isReported, writes > 0]).toEqual([true, true]);
-  expect(await openKeys(client)).toEqual([]);
+  expect(await unfinishedKeys(client)).toEqual([]);
 });
 
 it.each([1_000, 3_000, 6_000, 12_000, 25_000])(
@@ -184,7 +185,7 @@ it("resume() times out even if the store doesn't respond", async () => {
   const { client, life } = open();
   life.isDead = true;
   const startMs = clock.now();
-  const { errors } = await clock.until(resumed(client, { timeoutMs: 500 }));
+  const { errors } = await clock.until(resumeAll(client, { timeoutMs: 500 }));
   expect(errors).toMatchObject([{ name: 'TimeoutError', timeoutMs: 500 }]);
   expect(clock.now() - startMs).toBeLessThanOrEqual(501);
 });

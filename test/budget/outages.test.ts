@@ -4,7 +4,7 @@ import { beforeEach, expect, it, vi } from 'vitest';
 import { ledgerOf } from '../../src/ledger/ledger.js';
 import { LedgerTransaction } from '../../src/rules/ledger-transaction.js';
 import { nextTurn } from '../../src/runtime/clock.js';
-import { openKeys, PRICE, resumed, simulate, VIDEO } from '../store/simulation.js';
+import { PRICE, resumeAll, simulate, unfinishedKeys, VIDEO } from '../store/simulation.js';
 import { startFastTime } from '../support/fast-time.js';
 import { settle } from '../waiting/virtual-clock.js';
 
@@ -57,7 +57,7 @@ it('the outcomes of 600 jobs are recorded after a store outage of 20 s', async (
   expect(new Set(posted).size).toBe(posted.length);
   expect(await budget.usage()).toMatchObject({ spentTokens: charged(), reservedTokens: 0, unresolved: [] });
   // Only the first job's file isn't stored. The failures were delivered.
-  expect(await openKeys(client)).toHaveLength(1);
+  expect(await unfinishedKeys(client)).toHaveLength(1);
 });
 
 it.each([
@@ -158,7 +158,7 @@ it("an unsent second call doesn't affect the create that a crashed call sent wit
   stop.abort();
   await clock.advance(1_000);
   expect([second.state, jobs.size]).toEqual(['AbortError', 2]);
-  expect(await openKeys(waiter.client)).toContain('order');
+  expect(await unfinishedKeys(waiter.client)).toContain('order');
   expect(await waiter.budget.usage()).toMatchObject({ reservedTokens: PRICE, unresolved: ['order'] });
 });
 
@@ -199,7 +199,7 @@ it('a resume() that times out releases the creates that it has claimed', async (
   state.respond = () => 'never';
   void slow.client.images.create(VIDEO, { timeoutMs: 0 }).catch(() => {});
   await clock.advance(20_000);
-  expect((await clock.until(resumed(other.client))).keys.toSorted()).toEqual(['a', 'b', 'c']);
+  expect((await clock.until(resumeAll(other.client))).keys.toSorted()).toEqual(['a', 'b', 'c']);
 });
 
 it.each(['fails', 'hangs'] as const)('an abort ends resume() immediately while the store %s', async (how) => {
@@ -229,9 +229,9 @@ it('a file stored by another process completes the create, even if the job was n
   const [first, second] = [open(), open()];
   state.outcomes = [{ status: 'processing' }];
   const { job } = await clock.until(first.client.videos.create(VIDEO));
-  expect(await openKeys(second.client)).toHaveLength(1);
+  expect(await unfinishedKeys(second.client)).toHaveLength(1);
   await clock.until(second.client.markStored(job));
-  expect(await openKeys(second.client)).toEqual([]);
+  expect(await unfinishedKeys(second.client)).toEqual([]);
 });
 
 it('warns once about the unfinished creates of other accounts', async () => {
@@ -241,8 +241,8 @@ it('warns once about the unfinished creates of other accounts', async () => {
   const warnings: string[] = [];
   const logger = { warn: (text: string) => void warnings.push(text), error() {}, info() {}, debug() {} };
   const { client } = open({ account: 'main', logger, logLevel: 'warn' });
-  expect(await clock.until(openKeys(client))).toEqual([]);
-  await clock.until(resumed(client));
+  expect(await clock.until(unfinishedKeys(client))).toEqual([]);
+  await clock.until(resumeAll(client));
   expect(warnings).toEqual([expect.stringMatching(/3 unfinished creates of other accounts.*account/)]);
 });
 

@@ -8,7 +8,7 @@ import { clientWithBudget, openService, runInSequence, VIDEO } from './service.j
 test.skipIf(whyNoRedis())(
   'creates reject within the store timeout while Redis is unavailable, without sending anything',
   async () => {
-    const redis = await startRedis({ keeps: true });
+    const redis = await startRedis({ isPersistent: true });
     // A typical user configuration: commands wait for the connection and are retried.
     const connection = new Redis({ port: redis.port, host: '127.0.0.1', retryStrategy: () => 50 });
     connection.on('error', () => {});

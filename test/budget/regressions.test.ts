@@ -2,7 +2,7 @@
 
 import type { BudgetExceededError } from 'gen-client';
 import { describe, expect, it } from 'vitest';
-import { errorResponse, openKeys, order, PRICE, simulate, VIDEO } from '../store/simulation.js';
+import { errorResponse, order, PRICE, simulate, unfinishedKeys, VIDEO } from '../store/simulation.js';
 import { scopedBudget } from '../support/scoped-budget.js';
 import { json } from '../transport/support.js';
 import { settle } from '../waiting/virtual-clock.js';
@@ -55,7 +55,10 @@ it('a run whose second create fails permanently ends when its call rejects', asy
   });
   // The entry ends once the program has received the outcome.
   await clock.advance(10);
-  expect([await openKeys(client), await budget.usage()]).toMatchObject([[], { spentTokens: 0, reservedTokens: 0 }]);
+  expect([await unfinishedKeys(client), await budget.usage()]).toMatchObject([
+    [],
+    { spentTokens: 0, reservedTokens: 0 },
+  ]);
 });
 
 it('release has no effect once the create has a response', async () => {
@@ -133,7 +136,7 @@ it.each(['create', 'createAndWait'] as const)(
     await clock.advance(10);
     state.respond = () => errorResponse(402, 'insufficient_balance');
     await clock.until(order(client, method, 'k').catch(() => {}));
-    expect([await openKeys(client), await budget.usage()]).toMatchObject([['k'], { reservedTokens: PRICE }]);
+    expect([await unfinishedKeys(client), await budget.usage()]).toMatchObject([['k'], { reservedTokens: PRICE }]);
   },
 );
 

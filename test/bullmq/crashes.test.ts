@@ -32,7 +32,7 @@ describeWithRedis('a queue', () => {
 
   it(`charges each of ${JOBS} calls once over ${KILLS} kills, ${STOPS} frozen workers, ${RESTARTS} Redis restarts, and lost, duplicate, and early webhooks`, async () => {
     const chance = seeded(SEED);
-    const redis = await startRedis({ keeps: true });
+    const redis = await startRedis({ isPersistent: true });
     const sandbox = createSandbox({ speed: SPEED, jobDurationMs: [0, 90_000], seed: SEED, balanceTokens: 1_000_000 });
     const service = await sandbox.listen({ port: 0 });
     const connection = { host: '127.0.0.1', port: redis.port, retryStrategy: () => 100 };

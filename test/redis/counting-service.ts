@@ -11,7 +11,7 @@ export interface CountingService {
   close(): Promise<void>;
 }
 
-/** Serves creates on loopback. Each takes up to 10 ms, so that they aren't counted in the order of sending. */
+/** Serves creates on loopback. Each takes up to 10 ms, so that creates are counted in another order than sent. */
 export async function startCountingService(limit: number, windowMs: number): Promise<CountingService> {
   const countedAt: number[] = [];
   let rejected = 0;

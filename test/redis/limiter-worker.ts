@@ -25,7 +25,7 @@ const created = await Promise.all(
   Array.from({ length: Number(count) }, () => client.videos.create({ prompt: 'A fox.' })),
 );
 process.send?.(created.length);
-// Stay alive: a process's slots are free only after its lease expires, which another test covers.
+// Don't exit, because an exited process's slots are in use until its lease expires.
 await new Promise((resolve) => process.once('message', resolve));
 await ioredis?.quit();
 await nodeRedis?.close();

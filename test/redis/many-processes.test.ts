@@ -5,11 +5,11 @@ import { startCountingService } from './counting-service.js';
 import { type RealRedis, startRedis, whyNoRedis } from './real-redis.js';
 
 const LIMIT = 20;
-/** `npm run campaign -- limits` uses the documented minute. CI uses a shorter window, still long compared with two polls per second. */
+/** `npm run campaign -- limits` uses the documented minute. CI uses a shorter window, which still allows many polls. */
 const [COUNTS, WINDOW_MS, WINDOWS] = process.env.CAMPAIGN === 'full' ? [[1, 8, 50], 60_000, 5] : [[4], 10_000, 3];
 
-/** Returns the number of commands that clients sent, without those inside scripts. */
-async function commands({ ioredis }: RealRedis): Promise<number> {
+/** Returns the number of commands that clients have sent, without those of scripts. */
+async function countCommands({ ioredis }: RealRedis): Promise<number> {
   const sent = (await ioredis.info('commandstats')).matchAll(
     /cmdstat_(?:evalsha|eval|\w*subscribe|publish):calls=(\d+)/g,
   );
@@ -23,8 +23,8 @@ describe.skipIf(whyNoRedis())('processes with one rate limit', () => {
   });
   afterAll(() => worker.remove());
 
-  /** Creates videos, and returns the used fraction of the allowed rate. */
-  async function pace(count: number): Promise<number> {
+  /** Creates videos. Returns the used share of the allowed rate. */
+  async function usedShare(count: number): Promise<number> {
     const redis = await startRedis();
     const service = await startCountingService(LIMIT, WINDOW_MS);
     const each = Math.ceil((LIMIT * WINDOWS) / count);
@@ -33,31 +33,31 @@ describe.skipIf(whyNoRedis())('processes with one rate limit', () => {
       worker.start([...settings, at % 2 === 0 ? 'ioredis' : 'node-redis']),
     );
     await Promise.all(processes.map((process) => receiveMessage(process, (message) => message === 'ready')));
-    const before = await commands(redis);
+    const before = await countCommands(redis);
     const startMs = performance.now();
     const results = processes.map((process) => receiveMessage(process, (message) => message === each));
     for (const process of processes) process.send('go');
     await Promise.all(results);
     const tookMs = performance.now() - startMs;
-    expect((((await commands(redis)) - before) * 1000) / tookMs).toBeLessThanOrEqual(100);
+    expect((((await countCommands(redis)) - before) * 1000) / tookMs).toBeLessThanOrEqual(100);
     for (const process of processes) process.send('end');
     await service.close();
     expect(service.rejected()).toBe(0);
     expect(service.countedAt).toHaveLength(count * each);
     await redis.close();
-    // The first twenty are sent immediately, and each further twenty one window later.
+    // The first twenty creates are sent immediately, and each further twenty one window later.
     return ((Math.ceil((count * each) / LIMIT) - 1) * WINDOW_MS) / tookMs;
   }
 
   test.each(COUNTS)(
-    '%i of them get no 429, at nine tenths of the allowed rate and at most 100 commands a second',
+    'get no 429 if there are %i, and use 90 % of the allowed rate with at most 100 commands a second',
     { timeout: 600_000 },
     async (count) => {
-      const share = await pace(count);
+      const share = await usedShare(count);
       console.info(`${count} processes: ${share.toFixed(3)} of the allowed slots`);
       if (share >= 0.9 || isTooSlow('the rate of several processes')) return;
-      // Retry a slow run once, but never one with a 429.
-      expect(await pace(count)).toBeGreaterThanOrEqual(0.9);
+      // Repeat a slow run once. A 429 has failed the test already.
+      expect(await usedShare(count)).toBeGreaterThanOrEqual(0.9);
     },
   );
 });

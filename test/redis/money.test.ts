@@ -1,5 +1,5 @@
-// Processes that share a Redis: one is killed repeatedly, one is paused, and Redis becomes unavailable while calls are in
-// flight. No paid job is lost, the budget matches the charges, and no 429 occurs.
+// Processes that share a Redis: one process is killed repeatedly, another is paused, and Redis becomes unavailable while
+// calls are in flight.
 import type { ChildProcess } from 'node:child_process';
 import { setTimeout as pause } from 'node:timers/promises';
 import { expect, test } from 'vitest';
@@ -14,9 +14,9 @@ const [BATCH, STOP_MS, OUTAGE_MS, JOB_MS] =
 const LIMIT = { limit: 4 * BATCH, windowMs: 60_000 };
 
 test.skipIf(whyNoRedis())(
-  'processes that are killed, paused, and disconnected from Redis lose no paid job, and their budget matches the charges (real processes)',
+  'processes that are killed, paused, and disconnected from Redis lose no paid job, and their budget equals the charges (real processes)',
   async () => {
-    const redis = await startRedis({ keeps: true });
+    const redis = await startRedis({ isPersistent: true });
     const program = await bundleProgram(new URL('money-worker.ts', import.meta.url));
     const sandbox = createSandbox({
       limits: { 'videos.create': LIMIT },
@@ -36,27 +36,27 @@ test.skipIf(whyNoRedis())(
       const closed = collectLines(child, lines).then(() => void running.delete(child));
       return { child, closed };
     };
-    const created = async (count: number) => {
+    const waitForJobs = async (count: number) => {
       while (sandbox.jobs.length < count) await pause(50);
     };
     try {
-      const stopped = start();
+      const paused = start();
       start();
       let killed = start();
-      // Wait until both have calls in flight.
-      await created(sandbox.jobs.length + 2 * BATCH);
+      // Wait until several processes have calls in flight.
+      await waitForJobs(sandbox.jobs.length + 2 * BATCH);
       await redis.stop();
       await pause(OUTAGE_MS);
       await redis.restart();
-      stopped.child.kill('SIGSTOP');
+      paused.child.kill('SIGSTOP');
       for (let untilMs = Date.now() + STOP_MS; Date.now() < untilMs; ) {
         await pause(Math.random() * 4_000);
         killed.child.kill('SIGKILL');
         await killed.closed;
         killed = start();
       }
-      stopped.child.kill('SIGCONT');
-      await created(sandbox.jobs.length + BATCH);
+      paused.child.kill('SIGCONT');
+      await waitForJobs(sandbox.jobs.length + BATCH);
       for (const child of running) child.kill('SIGKILL');
       while (running.size > 0) await pause(50);
       await start('resume').closed;

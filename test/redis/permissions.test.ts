@@ -1,4 +1,4 @@
-// A Redis user's permissions: those in the message are sufficient, and an error reports missing ones.
+// The permissions of a Redis user. The error for missing permissions lists all that are required.
 import { Redis } from 'ioredis';
 import { createClient } from 'redis';
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
@@ -14,27 +14,27 @@ const CONNECT = ['+ping', '+info', '+hello', '+client'];
 
 describe.skipIf(whyNoRedis())('a Redis user', () => {
   let redis: RealRedis;
-  const ends: (() => unknown)[] = [];
+  const disconnects: (() => unknown)[] = [];
   beforeAll(async () => {
     redis = await startRedis();
   });
   afterEach(() => {
-    for (const end of ends.splice(0)) end();
+    for (const disconnect of disconnects.splice(0)) disconnect();
   });
   afterAll(() => redis.close());
 
-  /** Connects a client of each kind as a user with these permissions. */
-  async function connectedAs(kind: string, permissions: readonly string[]): Promise<RedisClient> {
+  /** Connects a client as a user with these permissions. */
+  async function connect(kind: string, permissions: readonly string[]): Promise<RedisClient> {
     await redis.ioredis.call('ACL', 'SETUSER', 'app', 'reset', 'on', '>pass', ...CONNECT, ...permissions);
     if (kind === 'ioredis') {
       const client = new Redis({ port: redis.port, host: '127.0.0.1', username: 'app', password: 'pass' });
       client.on('error', () => {});
-      ends.push(() => client.disconnect());
+      disconnects.push(() => client.disconnect());
       return client;
     }
     const client = createClient({ url: `redis://app:pass@127.0.0.1:${redis.port}` });
     client.on('error', () => {});
-    ends.push(() => client.destroy());
+    disconnects.push(() => client.destroy());
     await client.connect();
     return client;
   }
@@ -46,12 +46,12 @@ describe.skipIf(whyNoRedis())('a Redis user', () => {
   };
 
   test.each(['ioredis', 'node-redis'])(
-    "with exactly the message's permissions can use the entire store with %s",
+    'with only the permissions in the error message can use the entire store with %s',
     async (kind) => {
-      const { message } = await rejectionOf(await connectedAs(kind, ['+get', '~*']));
+      const { message } = await rejectionOf(await connect(kind, ['+get', '~*']));
       const [, commands = '', keys = ''] = /commands (.*), and the keys and channels (\S+)\.$/.exec(message) ?? [];
       const permissions = commands.split(/, (?:and )?/).map((command) => `+${command}`);
-      const client = await connectedAs(kind, [...permissions, `~${keys}`, `&${keys}`]);
+      const client = await connect(kind, [...permissions, `~${keys}`, `&${keys}`]);
       const onError = vi.fn();
       const store = redisStore(client, { onError });
       const listener = vi.fn();
@@ -76,9 +76,9 @@ describe.skipIf(whyNoRedis())('a Redis user', () => {
   );
 
   test.each(['ioredis', 'node-redis'])(
-    "that lacks one of the script's commands causes an error with the command with %s",
+    "without permission for one of the script's commands causes an error that lists the commands with %s",
     async (kind) => {
-      const { message } = await rejectionOf(await connectedAs(kind, ['+eval', '+evalsha', '~*']));
+      const { message } = await rejectionOf(await connect(kind, ['+eval', '+evalsha', '~*']));
       expect(message).toContain(
         'Allow its user the commands eval, evalsha, time, get, set, del, pttl, publish, subscribe',
       );
@@ -86,12 +86,12 @@ describe.skipIf(whyNoRedis())('a Redis user', () => {
   );
 
   test('without access to the keys causes an error that lists the keys', async () => {
-    const { message } = await rejectionOf(await connectedAs('ioredis', ['+@all', '~other:*']));
+    const { message } = await rejectionOf(await connect('ioredis', ['+@all', '~other:*']));
     expect(message).toContain('gen-client:*');
   });
 
-  test("that can't publish causes an error that lists the channels", async () => {
-    const client = await connectedAs('ioredis', ['+@all', '-publish', '~*', '&*']);
+  test('without permission to publish causes a setup error', async () => {
+    const client = await connect('ioredis', ['+@all', '-publish', '~*', '&*']);
     await expect(redisStore(client).publish?.('topic', 'hello')).rejects.toSatisfy(isSetupError);
   });
 });

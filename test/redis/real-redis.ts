@@ -6,7 +6,7 @@ import { Cluster, Redis } from 'ioredis';
 import { createClient, createCluster } from 'redis';
 import { freePort } from '../support/free-port.js';
 
-/** Returns why Redis is unavailable, or undefined. Throws in CI. */
+/** Returns why Redis is unavailable, or undefined if it is available. Throws in CI. */
 export function whyNoRedis(): string | undefined {
   try {
     execFileSync('redis-server', ['--version'], { stdio: 'ignore' });
@@ -22,8 +22,8 @@ export function whyNoRedis(): string | undefined {
 export interface RealRedis {
   readonly port: number;
   readonly ioredis: Redis;
-  readonly nodeRedis: ReturnType<typeof connected>;
-  /** Kills the server and starts one on the same port, empty or with the data written so far. */
+  readonly nodeRedis: ReturnType<typeof openNodeRedis>;
+  /** Kills the server, and starts a server on the same port, empty or with the written data. */
   restart(): Promise<void>;
   /** Kills the server. */
   stop(): Promise<void>;
@@ -31,16 +31,17 @@ export interface RealRedis {
   close(): Promise<void>;
 }
 
-/** Starts Redis with a connected client of each kind. With `keeps`, the data survives a restart. */
-export async function startRedis({ keeps = false } = {}): Promise<RealRedis> {
+/** Starts Redis with a connected client of each kind. If `isPersistent` is true, the data survives a restart. */
+export async function startRedis({ isPersistent = false } = {}): Promise<RealRedis> {
   const folder = mkdtempSync(join(tmpdir(), 'gen-client-redis-'));
-  const { port, ...rest } = await onFreePort(async (port) => ({ port, server: await serve({ port, folder, keeps }) }));
-  let { server } = rest;
+  const serveOn = (port: number) => serve({ port, folder, isPersistent });
+  const { port, ...first } = await onFreePort(async (port) => ({ port, server: await serveOn(port) }));
+  let { server } = first;
   const ioredis = new Redis({ port, host: '127.0.0.1', retryStrategy: () => 50 });
   ioredis.on('error', () => {});
-  const nodeRedis = connected(port);
+  const nodeRedis = openNodeRedis(port);
   await nodeRedis.connect();
-  const stop = () => ended(server);
+  const stop = () => stopServer(server);
   return {
     port,
     ioredis,
@@ -48,7 +49,7 @@ export async function startRedis({ keeps = false } = {}): Promise<RealRedis> {
     stop,
     async restart() {
       await stop();
-      server = await serve({ port, folder, keeps });
+      server = await serveOn(port);
     },
     async close() {
       ioredis.disconnect();
@@ -59,7 +60,7 @@ export async function startRedis({ keeps = false } = {}): Promise<RealRedis> {
   };
 }
 
-function connected(port: number) {
+function openNodeRedis(port: number) {
   const client = createClient({ url: `redis://127.0.0.1:${port}`, socket: { reconnectStrategy: 50 } });
   client.on('error', () => {});
   return client;
@@ -71,7 +72,7 @@ const SLOTS = 16_384;
 export async function startCluster() {
   const nodes = await startNodes(3);
   const [first] = nodes;
-  if (!first) throw new Error('expected nodes');
+  if (!first) throw new Error('no node was started');
   for (const [at, { admin }] of nodes.entries()) {
     await admin.cluster('ADDSLOTSRANGE', Math.ceil((SLOTS * at) / 3), Math.ceil((SLOTS * (at + 1)) / 3) - 1);
     await admin.call('CLUSTER', 'MEET', '127.0.0.1', String(first.port), String(first.busPort));
@@ -115,7 +116,7 @@ async function startNodes(count: number): Promise<ClusterNode[]> {
 
 async function endNode({ admin, server, folder }: ClusterNode): Promise<void> {
   admin.disconnect();
-  await ended(server);
+  await stopServer(server);
   rmSync(folder, { recursive: true, force: true });
 }
 
@@ -124,12 +125,12 @@ async function startNode() {
   return onFreePort(async (port) => {
     const busPort = await freePort();
     const address = ['--cluster-announce-ip', '127.0.0.1', '--cluster-port', String(busPort)];
-    const server = await serve({ port, folder, keeps: false, more: ['--cluster-enabled', 'yes', ...address] });
+    const server = await serve({ port, folder, isPersistent: false, more: ['--cluster-enabled', 'yes', ...address] });
     return { port, busPort, folder, server, admin: new Redis({ port, host: '127.0.0.1' }) };
   });
 }
 
-/** Starts a server on a free port. Retries if another process takes the port meanwhile. */
+/** Starts a server on a free port. Retries if another process uses the port first. */
 async function onFreePort<T>(start: (port: number) => Promise<T>, attempts = 5): Promise<T> {
   try {
     return await start(await freePort());
@@ -142,14 +143,14 @@ async function onFreePort<T>(start: (port: number) => Promise<T>, attempts = 5):
 interface ServerSetup {
   readonly port: number;
   readonly folder: string;
-  readonly keeps: boolean;
+  readonly isPersistent: boolean;
   readonly more?: readonly string[];
 }
 
-function serve({ port, folder, keeps, more = [] }: ServerSetup): Promise<ChildProcess> {
-  const log = keeps ? ['--appendonly', 'yes', '--appendfsync', 'always'] : ['--appendonly', 'no'];
+function serve({ port, folder, isPersistent, more = [] }: ServerSetup): Promise<ChildProcess> {
+  const log = isPersistent ? ['--appendonly', 'yes', '--appendfsync', 'always'] : ['--appendonly', 'no'];
   const settings = ['--bind', '127.0.0.1', '--save', '', '--dir', folder, ...log, ...more];
-  // Ignore stderr: a server that outlives a killed test would otherwise keep the run alive.
+  // Ignore stderr, because a server that outlives a killed test would otherwise keep the run alive.
   const server = spawn('redis-server', ['--port', String(port), ...settings], { stdio: ['ignore', 'pipe', 'ignore'] });
   let output = '';
   return new Promise((resolve, reject) => {
@@ -162,7 +163,7 @@ function serve({ port, folder, keeps, more = [] }: ServerSetup): Promise<ChildPr
   });
 }
 
-function ended(server: ChildProcess): Promise<void> {
+function stopServer(server: ChildProcess): Promise<void> {
   if (server.exitCode !== null || server.signalCode !== null) return Promise.resolve();
   return new Promise((resolve) => {
     server.once('exit', () => resolve());

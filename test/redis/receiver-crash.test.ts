@@ -8,7 +8,7 @@ const SECRET = 'whsec_test';
 const LEASE_MS = 4_000;
 const event = completedEvent('job_1', 'https://gen.test', '2026-01-02T03:04:05.000Z');
 
-/** Starts a receiver in its own process. */
+/** Starts a receiver in a separate process. */
 function startReceiver(worker: Awaited<ReturnType<typeof bundleProgram>>, redisPort: number, crashes: boolean) {
   const process = worker.start([redisPort, SECRET, LEASE_MS, crashes]);
   const handled: string[] = [];
@@ -28,8 +28,8 @@ function startReceiver(worker: Awaited<ReturnType<typeof bundleProgram>>, redisP
   return { process, handled, send };
 }
 
-describe.skipIf(whyNoRedis())('an event whose receiver is killed while handling it', () => {
-  test('is rejected until the lease expires, then handled once by another receiver', async () => {
+describe.skipIf(whyNoRedis())('an event whose receiver is killed while it handles the event', () => {
+  test('is rejected until the lease expires, and then handled once by another receiver', async () => {
     const worker = await bundleProgram(new URL('receiver-worker.ts', import.meta.url));
     const redis = await startRedis();
     const first = startReceiver(worker, redis.port, true);

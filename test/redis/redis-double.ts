@@ -7,8 +7,8 @@ export function redisDouble() {
   const channels = new EventEmitter();
   let versions = 0;
   const get = (key: string) => {
-    const found = keys.get(key);
-    return found && found.untilMs > Date.now() ? found.value : undefined;
+    const stored = keys.get(key);
+    return stored && stored.untilMs > Date.now() ? stored.value : undefined;
   };
   const set = (key: string, value: string, ttlMs: number) => keys.set(key, { value, untilMs: Date.now() + ttlMs });
 
@@ -16,8 +16,8 @@ export function redisDouble() {
   function swap([group = '', ...names]: string[], [change, ...pairs]: string[]): unknown {
     const version = `v${get(group) ?? 0}`;
     if (change === 'read') {
-      const found = names.map(get).map((value) => (value === undefined ? '-' : `=${value}`));
-      return [version, String(Date.now()), ...found];
+      const values = names.map(get).map((value) => (value === undefined ? '-' : `=${value}`));
+      return [version, String(Date.now()), ...values];
     }
     if (change !== version) return 0;
     for (const [at, name] of names.entries()) {
@@ -31,31 +31,31 @@ export function redisDouble() {
 
   const connect = () => {
     const events = new EventEmitter();
-    const own = new Map<string, (message: string) => void>();
+    const relays = new Map<string, (message: string) => void>();
     return {
       status: 'wait',
       on: (event: string, listener: (...values: never[]) => void) => events.on(event, listener as () => void),
       connect: async () => {},
       async subscribe(channel: string) {
         const relay = (message: string) => events.emit('message', channel, message);
-        own.set(channel, relay);
+        relays.set(channel, relay);
         channels.on(channel, relay);
       },
       async unsubscribe(channel: string) {
-        channels.off(channel, own.get(channel) ?? (() => {}));
+        channels.off(channel, relays.get(channel) ?? (() => {}));
       },
       disconnect() {
-        for (const [channel, relay] of own) channels.off(channel, relay);
+        for (const [channel, relay] of relays) channels.off(channel, relay);
       },
     };
   };
 
   return {
-    async eval(_script: string, count: number, ...given: string[]) {
+    async eval(_script: string, keyCount: number, ...args: string[]) {
       await new Promise((resolve) => setImmediate(resolve));
-      return swap(given.slice(0, count), given.slice(count));
+      return swap(args.slice(0, keyCount), args.slice(keyCount));
     },
-    /** Identifies ioredis. */
+    /** Identifies the client as ioredis. */
     defineCommand() {},
     publish: async (channel: string, message: string) => channels.emit(channel, message),
     duplicate: connect,

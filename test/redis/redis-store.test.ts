@@ -1,4 +1,4 @@
-// Behavior specific to redisStore. For the store contract, see test/shared.
+// Behavior of redisStore beyond the store contract. For the contract, see test/shared.
 import { EventEmitter } from 'node:events';
 import { pathToFileURL } from 'node:url';
 import { Redis, type RedisOptions } from 'ioredis';
@@ -75,9 +75,9 @@ describe.skipIf(whyNoRedis())('redisStore', () => {
       const list = String(await redis.ioredis.client('LIST'));
       return list.split('\n').filter((line) => /sub=[1-9]/.test(line)).length;
     };
-    const old = (module: 'redis-4' | 'redis-5') => async () => {
-      const { default: loaded } = await import(pathToFileURL(realTool(module) ?? '').href);
-      const client = loaded.createClient({ url: `redis://127.0.0.1:${redis.port}` });
+    const openOlder = (module: 'redis-4' | 'redis-5') => async () => {
+      const { default: redisModule } = await import(pathToFileURL(realTool(module) ?? '').href);
+      const client = redisModule.createClient({ url: `redis://127.0.0.1:${redis.port}` });
       client.on('error', () => {});
       await client.connect();
       return { client, end: () => client.disconnect() };
@@ -87,8 +87,8 @@ describe.skipIf(whyNoRedis())('redisStore', () => {
       return { client, end: () => client.disconnect() };
     };
     const pubsub: Record<string, () => Connection | Promise<Connection>> = {
-      ...(realTool('redis-4') && { 'node-redis 4': old('redis-4') }),
-      ...(realTool('redis-5') && { 'node-redis 5': old('redis-5') }),
+      ...(realTool('redis-4') && { 'node-redis 4': openOlder('redis-4') }),
+      ...(realTool('redis-5') && { 'node-redis 5': openOlder('redis-5') }),
       ioredis: () => openIoredis(),
       'ioredis without an offline queue': () => openIoredis({ enableOfflineQueue: false }),
       'ioredis that connects on its first command': () => openIoredis({ lazyConnect: true }),
@@ -124,7 +124,7 @@ describe.skipIf(whyNoRedis())('redisStore', () => {
       },
     );
 
-    test.each(['ioredis', 'node-redis'])('arrive once each after their connection broke, through %s', async (kind) => {
+    test.each(['ioredis', 'node-redis'])('arrive once each after a broken connection, through %s', async (kind) => {
       const { client, end } = (await pubsub[kind]?.()) ?? expect.unreachable();
       const store = redisStore(client);
       const messages: string[] = [];
@@ -162,7 +162,7 @@ describe.skipIf(whyNoRedis())('redisStore', () => {
   });
 });
 
-/** Creates a client like Upstash's with these replies in order. Throws if a reply is an Error. */
+/** Creates a client like Upstash's that returns the replies in order, or throws them if they are errors. */
 function replying(...replies: unknown[]): RedisClient {
   const call = async () => {
     const reply = replies.shift();
@@ -179,15 +179,15 @@ test.each([
   ['WRONGPASS no', /Correct the user name and the password/],
   ['Command failed: NOAUTH no', /Pass the password to the Redis client/],
   ['CROSSSLOT no', /Pass a prefix without braces/],
-])('redisStore explains the setup if Redis rejects with "%s"', async (actual, message) => {
-  const cause = new Error(actual);
+])('redisStore states the fix if Redis rejects with "%s"', async (reply, message) => {
+  const cause = new Error(reply);
   const onError = vi.fn();
   const error = await errorOf(put(redisStore(replying(cause), { prefix: 'app:', onError })));
   expect(error).toMatchObject({ message: expect.stringMatching(message), recovery: 'fix_setup', cause });
   expect(onError.mock.calls).toEqual([[cause]]);
 });
 
-test('redisStore rejects with any other failure unchanged, and with an error for an unexpected response', async () => {
+test('redisStore rejects with any other error unchanged, and reports an unexpected reply', async () => {
   const failure = new Error('LOADING Redis is loading NOSCRIPT');
   await expect(put(redisStore(replying(failure)))).rejects.toBe(failure);
   await expect(put(redisStore(replying(null)))).rejects.toThrow(

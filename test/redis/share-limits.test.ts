@@ -1,4 +1,4 @@
-// examples/share-limits.ts: two parallel processes, on a real Redis and the sandbox on a real port.
+// Runs examples/share-limits.ts in two processes, with a real Redis and a sandbox server.
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -13,7 +13,7 @@ const execute = promisify(execFile);
 describe.skipIf(whyNoRedis())('share-limits.ts', () => {
   beforeAll(ensureBuilt, 180_000);
 
-  test('creates the videos of every process and counts them in one place', async () => {
+  test('creates the videos of all processes, and counts them in one rate limit', async () => {
     const redis = await startRedis();
     const sandbox = createSandbox();
     const service = await sandbox.listen({ port: 0 });

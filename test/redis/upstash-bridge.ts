@@ -12,12 +12,12 @@ export async function startUpstash(redis: Redis) {
     }
   };
   const { url, close } = await httpServer(async (request, response, body) => {
-    const sent = JSON.parse(body) as string[] | string[][];
-    const encode = request.headers['upstash-encoding'] === 'base64' ? encoded : (value: unknown) => value;
+    const commands = JSON.parse(body) as string[] | string[][];
+    const encode = request.headers['upstash-encoding'] === 'base64' ? encodeReply : (value: unknown) => value;
     const reply =
       request.url === '/pipeline'
-        ? await Promise.all((sent as string[][]).map((command) => run(command, encode)))
-        : await run(sent as string[], encode);
+        ? await Promise.all((commands as string[][]).map((command) => run(command, encode)))
+        : await run(commands as string[], encode);
     const status = 'error' in reply ? 400 : 200;
     response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(reply));
   });
@@ -28,8 +28,8 @@ export async function startUpstash(redis: Redis) {
   };
 }
 
-/** Encodes text in base64 if the client requests it, as by default. */
-function encoded(reply: unknown): unknown {
-  if (Array.isArray(reply)) return reply.map(encoded);
+/** Encodes text in base64, which Upstash's client requests by default. */
+function encodeReply(reply: unknown): unknown {
+  if (Array.isArray(reply)) return reply.map(encodeReply);
   return typeof reply === 'string' && reply !== 'OK' ? Buffer.from(reply).toString('base64') : reply;
 }

@@ -9,7 +9,7 @@ interface Rows {
   readonly values: Map<string, { value: string; untilMs: number }>;
 }
 
-/** Creates a store with one flaw that a user's code might have. */
+/** Creates a store with a flaw that a user's store might have. */
 function flawedStore(flaw: string, now: () => number): Store {
   const groups = new Map<string, Rows>();
   const pause = () => new Promise<void>((resolve) => setImmediate(resolve));
@@ -74,13 +74,13 @@ const FLAWS = [
 ] as const;
 
 describe('a store', () => {
-  it.each(FLAWS)('with the flaw "%s" is detected on a manual clock', async (flaw, sentence) => {
+  it.each(FLAWS)('with the flaw "%s" is rejected on a manual clock', async (flaw, requirement) => {
     const { now, advance } = manualTime();
-    await expect(checkStore(() => flawedStore(flaw, now), { advance })).rejects.toThrow(sentence);
+    await expect(checkStore(() => flawedStore(flaw, now), { advance })).rejects.toThrow(requirement);
   });
 
   it.concurrent.each(['restarted versions', 'outdated TTL', 'rounded TTL'])(
-    'with the flaw "%s" is detected in real time',
+    'with the flaw "%s" is rejected in real time',
     async (flaw) => {
       await expect(checkStore(() => flawedStore(flaw, Date.now))).rejects.toThrow('violates its contract');
     },
@@ -98,18 +98,18 @@ describe('a store', () => {
     ['a time in seconds', { read: inSeconds(memoryStore()) }, 'the time in milliseconds'],
     ['truncated values', { read: truncating(memoryStore()) }, 'read returns a value unchanged'],
     ['a failing read', { read: () => Promise.reject(new Error('no table')) }, 'no table'],
-  ])('with %s is reported as such', async (_, flaw, message) => {
+  ])('with %s is rejected', async (_, flaw, message) => {
     const { write } = memoryStore();
     await expect(checkStore(() => ({ write, ...flaw }))).rejects.toThrow(message);
   });
 
-  it('with publish without subscribe is reported as such', async () => {
+  it('with publish but without subscribe is rejected', async () => {
     const clock = virtualClock();
     const { read, write } = memoryStoreOn(clock);
-    const checked = checkStore(() => ({ read, write, publish: async () => {} }), {
+    const check = checkStore(() => ({ read, write, publish: async () => {} }), {
       advance: (ms) => clock.advance(ms),
     });
-    await expect(checked).rejects.toThrow('publish and subscribe are both present');
+    await expect(check).rejects.toThrow('publish and subscribe are both present');
   });
 });
 

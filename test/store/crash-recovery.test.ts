@@ -1,18 +1,18 @@
-// After a crash, no paid job and no order is lost silently, whatever the service responds at the next start.
+// After a crash, resume() loses no paid job and no order, whatever the service's responses.
 import { describe, expect, it } from 'vitest';
 import {
   connectionRefused,
   errorResponse,
-  openKeys,
   order,
   PRICE,
-  resumed,
+  resumeAll,
   type ServiceReply,
   simulate,
+  unfinishedKeys,
   VIDEO,
 } from './simulation.js';
 
-const FAILING_STARTS: readonly [string, () => ServiceReply][] = [
+const FAILURES: readonly [string, () => ServiceReply][] = [
   ['refuses connections', connectionRefused],
   ['responds 429', () => errorResponse(429, 'rate_limited')],
   ['responds 503 dispatch_disabled', () => errorResponse(503, 'dispatch_disabled')],
@@ -20,8 +20,8 @@ const FAILING_STARTS: readonly [string, () => ServiceReply][] = [
 ];
 
 describe.each(['create', 'createAndWait'] as const)('a killed %s', (method) => {
-  it.each(FAILING_STARTS)(
-    'that was sent stays open and reserved while the service %s, and is resumed later',
+  it.each(FAILURES)(
+    'that was sent stays unfinished and reserved while the service %s, and is resumed later',
     async (_, respond) => {
       const { clock, jobs, state, open, crash } = simulate();
       const one = open();
@@ -31,19 +31,19 @@ describe.each(['create', 'createAndWait'] as const)('a killed %s', (method) => {
       state.respond = respond;
       const two = open();
       for (let start = 0; start < 2; start++) {
-        expect((await clock.until(resumed(two.client))).errors).toHaveLength(1);
-        expect(await openKeys(two.client)).toEqual(['order-1']);
+        expect((await clock.until(resumeAll(two.client))).errors).toHaveLength(1);
+        expect(await unfinishedKeys(two.client)).toEqual(['order-1']);
         expect((await two.budget.usage()).unresolved).toEqual(['order-1']);
       }
       state.respond = () => 'created';
-      expect(await clock.until(resumed(two.client))).toEqual({ keys: ['order-1'], errors: [] });
+      expect(await clock.until(resumeAll(two.client))).toEqual({ keys: ['order-1'], errors: [] });
       expect([jobs.size, await two.budget.usage()]).toMatchObject([1, { spentTokens: PRICE, reservedTokens: 0 }]);
-      expect(await openKeys(two.client)).toEqual([]);
+      expect(await unfinishedKeys(two.client)).toEqual([]);
     },
   );
 
-  it.each(FAILING_STARTS)(
-    "that wasn't sent stays open, reserving nothing, while the service %s",
+  it.each(FAILURES)(
+    "that wasn't sent stays unfinished without a reservation while the service %s, and is resumed later",
     async (_, respond) => {
       const { clock, posted, state, open, crash } = simulate();
       const one = open({ rateLimit: 'wait', limits: { 'videos.create': { limit: 1, windowMs: 600_000 } } });
@@ -53,18 +53,18 @@ describe.each(['create', 'createAndWait'] as const)('a killed %s', (method) => {
       state.respond = respond;
       const two = open();
       for (let start = 0; start < 2; start++) {
-        expect((await clock.until(resumed(two.client))).errors).toHaveLength(1);
-        expect(await openKeys(two.client)).toEqual(['order-1']);
+        expect((await clock.until(resumeAll(two.client))).errors).toHaveLength(1);
+        expect(await unfinishedKeys(two.client)).toEqual(['order-1']);
         expect(await two.budget.usage()).toMatchObject({ reservedTokens: 0 });
       }
       state.respond = () => 'created';
-      expect((await clock.until(resumed(two.client))).keys).toEqual(['order-1']);
+      expect((await clock.until(resumeAll(two.client))).keys).toEqual(['order-1']);
       expect(posted.filter((key) => key === 'first')).toEqual(['first']);
     },
   );
 });
 
-describe("a create that resume can't complete", () => {
+describe("a create that resume() can't complete", () => {
   it.each([
     ['an unknown job', { name: 'NotFoundError', jobId: 'job_2' }, ({ jobs }: Simulation) => jobs.delete('order-1')],
     [
@@ -76,7 +76,7 @@ describe("a create that resume can't complete", () => {
       },
     ],
   ])(
-    'because of %s is reported by the next resume if the loop ended early, and then removed',
+    'because of %s is reported by the next resume() if the loop ends early, and then removed',
     async (what, error, change) => {
       const simulation = simulate();
       const { clock, state, open, crash } = simulation;
@@ -87,22 +87,22 @@ describe("a create that resume can't complete", () => {
       await crash(one);
       change(simulation);
       const two = open();
-      const leaveEarly = async () => {
+      const endLoopEarly = async () => {
         for await (const _ of two.client.resume()) break;
       };
-      await clock.until(leaveEarly());
-      expect((await openKeys(two.client)).sort()).toEqual(['order-1', 'order-2']);
-      const { keys, errors } = await clock.until(resumed(two.client));
+      await clock.until(endLoopEarly());
+      expect((await unfinishedKeys(two.client)).sort()).toEqual(['order-1', 'order-2']);
+      const { keys, errors } = await clock.until(resumeAll(two.client));
       expect([keys, errors]).toMatchObject([['order-2'], [{ ...error, idempotencyKey: 'order-1' }]]);
       await clock.advance(10);
-      expect(await openKeys(two.client)).toEqual([]);
+      expect(await unfinishedKeys(two.client)).toEqual([]);
     },
   );
 });
 
 type Simulation = ReturnType<typeof simulate>;
 
-it("a job that a live process waits for isn't resumed elsewhere until the wait ends", async () => {
+it("a job that a live process waits for isn't resumed until the wait ends", async () => {
   const { clock, jobs, open } = simulate();
   const [one, two] = [open(), open()];
   const { job } = await clock.until(one.client.videos.create(VIDEO, { idempotencyKey: 'order-1' }));
@@ -110,15 +110,15 @@ it("a job that a live process waits for isn't resumed elsewhere until the wait e
   const stop = new AbortController();
   const wait = one.client.waitForJob(job, { signal: stop.signal }).catch(() => {});
   await clock.advance(10);
-  for (const { client } of [one, two]) expect(await clock.until(resumed(client))).toEqual({ keys: [], errors: [] });
+  for (const { client } of [one, two]) expect(await clock.until(resumeAll(client))).toEqual({ keys: [], errors: [] });
   stop.abort();
   await wait;
   await clock.advance(10);
   for (const it of jobs.values()) it.status = 'completed';
-  expect(await clock.until(resumed(two.client))).toEqual({ keys: ['order-1'], errors: [] });
+  expect(await clock.until(resumeAll(two.client))).toEqual({ keys: ['order-1'], errors: [] });
 });
 
-it('a create killed in the pause after a 429 counts as unsent, and blocks no budget', async () => {
+it('a create killed during the pause after a 429 counts as unsent, and blocks no budget', async () => {
   const { clock, state, open, crash } = simulate();
   const one = open({ maxRetries: 3 });
   state.respond = () => new Response('{}', { status: 429, headers: { 'retry-after': '60' } });
@@ -130,8 +130,8 @@ it('a create killed in the pause after a 429 counts as unsent, and blocks no bud
   await clock.until(two.client.videos.create(VIDEO));
 });
 
-it('a createAndWait aborted while it is recorded leaves nothing behind', async () => {
-  let abortedEarly = 0;
+it('a createAndWait that is aborted while it is recorded leaves no unfinished create', async () => {
+  let unsentCreates = 0;
   for (let ms = 0; ms < 60; ms += 3) {
     const { clock, jobs, open } = simulate();
     const { client, life } = open();
@@ -143,13 +143,13 @@ it('a createAndWait aborted while it is recorded leaves nothing behind', async (
     await clock.until(call);
     await clock.advance(100);
     if (jobs.size > 0) continue;
-    abortedEarly += 1;
-    expect([ms, await clock.until(openKeys(client))]).toEqual([ms, []]);
+    unsentCreates += 1;
+    expect([ms, await clock.until(unfinishedKeys(client))]).toEqual([ms, []]);
   }
-  expect(abortedEarly).toBeGreaterThan(5);
+  expect(unsentCreates).toBeGreaterThan(5);
 });
 
-it("a failure that the loop hasn't reached is reported by the next resume", async () => {
+it("a failed job that the loop hasn't reached before a crash is yielded by the next resume()", async () => {
   const { clock, state, open, crash } = simulate();
   const one = open();
   state.outcomes = [{}, { status: 'failed', errorCode: 'generation_rejected' }];
@@ -163,7 +163,7 @@ it("a failure that the loop hasn't reached is reported by the next resume", asyn
   void loop();
   await clock.advance(60_000);
   await crash(one);
-  expect((await clock.until(resumed(open().client))).keys.sort()).toEqual(['order-1', 'order-2']);
+  expect((await clock.until(resumeAll(open().client))).keys.sort()).toEqual(['order-1', 'order-2']);
 });
 
 it('a job whose file has expired is yielded once', async () => {
@@ -179,7 +179,7 @@ it('a job whose file has expired is yielded once', async () => {
   expect(yielded).toEqual(['order-1']);
 });
 
-it("an unverified event doesn't end a create in the ledger", async () => {
+it("an unverified event doesn't finish a create in the ledger", async () => {
   const { clock, jobs, open } = simulate();
   const { client } = open();
   const { job } = await clock.until(client.videos.create(VIDEO, { idempotencyKey: 'order-1' }));
@@ -190,7 +190,7 @@ it("an unverified event doesn't end a create in the ledger", async () => {
 });
 
 describe('on Workers, where a request can end without cleanup', () => {
-  it("the request's create counts as lost after 30 s, and another isolate resumes it", async () => {
+  it('the create of an ended request counts as lost after 30 s, and another isolate resumes it', async () => {
     const { clock, state, open } = simulate({ perRequest: true });
     const [isolate, other] = [open(), open()];
     state.respond = () => 'lost';
@@ -207,11 +207,11 @@ describe('on Workers, where a request can end without cleanup', () => {
       (error) => error.reason,
     );
     expect(await clock.until(next)).toBe('unresolved');
-    expect(await clock.until(resumed(other.client))).toEqual({ keys: ['order-1'], errors: [] });
+    expect(await clock.until(resumeAll(other.client))).toEqual({ keys: ['order-1'], errors: [] });
     expect(await clock.until(other.budget.usage())).toMatchObject({ spentTokens: PRICE, reservedTokens: 0 });
   });
 
-  it('the next request replays failed writes', async () => {
+  it('the next request repeats failed writes', async () => {
     const { clock, state, open } = simulate({ perRequest: true });
     const { client, budget, life } = open();
     const { after } = clock;

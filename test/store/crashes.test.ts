@@ -10,7 +10,7 @@ import { ensureBuilt, ROOT } from '../support/build.js';
 
 const FOLDER = join(ROOT, '.guide-crashes');
 const PROGRAM = join(FOLDER, 'program.mjs');
-/** The same program, which kills itself in `onCreated`. */
+/** A copy of the program that kills itself in `onCreated`. */
 const KILLED = join(FOLDER, 'killed-in-on-created.mjs');
 const [program] = blocksOf('docs/jobs-that-survive.md').filter(({ language }) => language === 'ts');
 
@@ -26,7 +26,7 @@ beforeAll(async () => {
 }, 240_000);
 afterAll(() => rmSync(FOLDER, { recursive: true, force: true }));
 
-/** Starts the program in its own folder, with a sandbox server. */
+/** Starts the program in a folder, with a sandbox server. */
 function start(cwd: string, sandbox: Sandbox, url: string, program = PROGRAM): ChildProcess {
   const env = { ...process.env, GEN_API_KEY: sandbox.apiKey, GEN_BASE_URL: url };
   return spawn(process.execPath, [program], { cwd, env, stdio: ['ignore', 'ignore', 'pipe'] });
@@ -40,25 +40,25 @@ function ended(child: ChildProcess): Promise<{ code: number | null; stderr: stri
   return new Promise((resolve) => child.once('close', (code) => resolve({ code, stderr })));
 }
 
-type Moment = readonly [match: { readonly method: string; readonly path: string }, seen: RegExp];
+type Moment = readonly [match: { readonly method: string; readonly path: string }, request: RegExp];
 const MOMENTS: readonly (readonly [string, Moment | undefined])[] = [
-  ['after its request has arrived but before its response', [{ method: 'POST', path: '/v1/videos' }, /^POST/]],
+  ['between its request and the response', [{ method: 'POST', path: '/v1/videos' }, /^POST/]],
   ['in its onCreated', undefined],
   ['while it waits for its job', [{ method: 'GET', path: '/v1/jobs/*' }, /^GET .v1.jobs/]],
   ['while it saves the file', [{ method: 'GET', path: '/v1/jobs/*/output' }, /output$/]],
 ];
 
-describe('a killed program', () => {
-  it.concurrent.each(MOMENTS)('%s creates one job when it restarts', async (_, moment) => {
+describe('a program', () => {
+  it.concurrent.each(MOMENTS)('that is killed %s resumes its job when it restarts', async (_, moment) => {
     const sandbox = createSandbox({ jobDurationMs: 100, limits: 'off' });
     const server = await sandbox.listen({ port: 0 });
     const cwd = mkdtempSync(join(tmpdir(), 'gen-crash-'));
     try {
       if (moment) {
-        const [match, seen] = moment;
+        const [match, request] = moment;
         sandbox.faults.add({ match, latencyMs: 60_000, times: 1 });
         const first = start(cwd, sandbox, server.url);
-        const isReached = () => sandbox.requests.some(({ method, path }) => seen.test(`${method} ${path}`));
+        const isReached = () => sandbox.requests.some(({ method, path }) => request.test(`${method} ${path}`));
         await expect.poll(isReached).toBe(true);
         const killed = ended(first);
         first.kill('SIGKILL');
@@ -67,7 +67,7 @@ describe('a killed program', () => {
         expect((await ended(start(cwd, sandbox, server.url, KILLED))).code).toBe(null);
         expect(sandbox.jobs).toHaveLength(1);
       }
-      // It resumes the first create, and creates its own.
+      // The restarted program resumes the first create, and creates another job.
       expect(await ended(start(cwd, sandbox, server.url))).toEqual({ code: 0, stderr: '' });
       expect(sandbox.jobs).toHaveLength(2);
       expect(readdirSync(join(cwd, 'videos'))).toHaveLength(2);

@@ -8,7 +8,7 @@ const BASE = { apiKey: 'k', baseUrl: 'https://service.example' };
 
 test('a raw store is rejected with a message that suggests createStore', () => {
   const { read, write } = memoryStore();
-  const rejection = expect.objectContaining({
+  const error = expect.objectContaining({
     name: 'GenError',
     message: expect.stringContaining('createStore({ read, write })'),
   });
@@ -18,14 +18,14 @@ test('a raw store is rejected with a message that suggests createStore', () => {
     () => createBudget({ maxTokens: 1, store: { read, write } }),
     () => createWebhookHandler({ store: { read, write } }),
   ]) {
-    expect(open).toThrow(rejection);
+    expect(open).toThrow(error);
   }
 });
 
 test.each<[string, unknown, string]>([
   ['undefined', undefined, 'read must be a function'],
   ['a store without write', { read() {} }, 'write must be a function, not undefined.'],
-  ['a misspelt function', { read() {}, write() {}, publsh() {} }, 'Did you mean "publish"?'],
+  ['a misspelled function', { read() {}, write() {}, publsh() {} }, 'Did you mean "publish"?'],
   ['an invalid timeout', { read() {}, write() {}, timeoutMs: '2s' }, 'must be a number of milliseconds above 0'],
 ])('createStore rejects %s', (_, store, message) => {
   expect(() => createStore(store as Store)).toThrow(message);

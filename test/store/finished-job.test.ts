@@ -1,4 +1,4 @@
-// The memory that a finished job and its handled event use. A busy account creates a million jobs a week.
+// The memory that a finished job and its handled event use, because an account may create a million jobs a week.
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect, test } from 'vitest';
@@ -10,8 +10,8 @@ import { startRedis, whyNoRedis } from '../redis/real-redis.js';
 
 const SECRET = 'whsec_test';
 
-/** Creates a webhook handler on the store. */
-function receiver(store: Store) {
+/** Returns a function that handles a job's event with the store. */
+function openReceiver(store: Store) {
   let handled = 0;
   const on = { 'job.completed': () => void handled++ };
   const handler = createWebhookHandler({ secret: SECRET, store, on });
@@ -25,8 +25,8 @@ function receiver(store: Store) {
   };
 }
 
-/** Runs jobs to their end, with keys of a typical length, and handles each one's event. */
-function busyAccount(store: Store): (count: number) => Promise<void> {
+/** Returns a function that finishes jobs, with keys of a typical length, and handles their events. */
+function openAccount(store: Store): (count: number) => Promise<void> {
   const openSandbox = () => createSandbox({ jobDurationMs: 0, limits: 'off', balanceTokens: 1e9 });
   let sandbox: Sandbox = openSandbox();
   const client = new GenClient({
@@ -37,14 +37,13 @@ function busyAccount(store: Store): (count: number) => Promise<void> {
       return sandbox.fetch(new Request(input, { ...init, headers }));
     },
   });
-  const receive = receiver(store);
+  const receive = openReceiver(store);
   return async (count) => {
     for (let at = 0; at < count; at++) {
-      // Discard the sandbox's own memory.
+      // Replace the sandbox, which retains its jobs.
       if (at % 50 === 0) sandbox = openSandbox();
       const { job } = await client.images.create({ prompt: 'a fox' }, { idempotencyKey: crypto.randomUUID() });
-      const done = await client.waitForJob(job.id, { pollIntervalMs: 1 });
-      await client.markStored(done);
+      await client.markStored(await client.waitForJob(job.id, { pollIntervalMs: 1 }));
       await receive(job.id);
     }
   };
@@ -58,15 +57,15 @@ function heapBytes(): number {
 }
 
 test('a handled event uses at most 500 bytes of memory', async () => {
-  const receive = receiver(memoryStore());
+  const receive = openReceiver(memoryStore());
   for (let at = 0; at < 500; at++) await receive('job_1');
   const before = heapBytes();
   for (let at = 0; at < 6_000; at++) await receive('job_1');
   const bytes = (heapBytes() - before) / 6_000;
-  // Use the store after the measurement, so that it isn't collected before.
+  // Use the store after the measurement, so that it isn't collected earlier.
   await receive('job_1');
   expect(bytes).toBeGreaterThan(30);
-  // One key is about 400 bytes, and more on some engines. A second key per event would be 700 or more.
+  // A key takes about 400 bytes, or more in some engines. Two keys per event would take at least 700.
   expect(bytes).toBeLessThanOrEqual(500);
 });
 
@@ -75,15 +74,15 @@ test.skipIf(whyNoRedis())(
   async () => {
     const redis = await startRedis();
     try {
-      const finishJobs = busyAccount(redisStore(redis.ioredis));
-      // The first jobs create the per-account entries: prices and limits.
+      const finishJobs = openAccount(redisStore(redis.ioredis));
+      // The first jobs create the account's prices and limits.
       await finishJobs(20);
       const before = new Set(await redis.ioredis.keys('*'));
       await finishJobs(20);
-      const left = (await redis.ioredis.keys('*')).filter((key) => !before.has(key));
-      const sizes = await Promise.all(left.map((key) => redis.ioredis.memory('USAGE', key)));
+      const added = (await redis.ioredis.keys('*')).filter((key) => !before.has(key));
+      const sizes = await Promise.all(added.map((key) => redis.ioredis.memory('USAGE', key)));
       const bytes = sizes.reduce<number>((sum, size) => sum + (size ?? 0), 0) / 20;
-      expect(left.length).toBeLessThanOrEqual(60);
+      expect(added.length).toBeLessThanOrEqual(60);
       expect(bytes).toBeLessThanOrEqual(500);
     } finally {
       await redis.close();

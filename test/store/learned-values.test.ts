@@ -3,13 +3,13 @@ import { accountFor } from '../../src/store/account.js';
 import { JobDurations, LearnedValues } from '../../src/store/learned-values.js';
 import { BASE_URL, created, freshKey, json, stubbed } from '../transport/support.js';
 
-test('retains the last thousand values', () => {
+test('LearnedValues retains the last thousand values', () => {
   const values = new LearnedValues<number>();
   for (let at = 0; at < 1_001; at++) values.learn(`price ${at}`, at);
   expect([values.get('price 0'), values.get('price 1'), values.get('price 1000')]).toEqual([undefined, 1, 1_000]);
 });
 
-test("estimates a job's duration from jobs of its class", () => {
+test("JobDurations estimates a job's duration from jobs of its class", () => {
   const durations = new JobDurations();
   durations.created('job_1', { call: 'videos', model: 'svc-video-fast', duration: 5 });
   const name = durations.classOf('job_1') ?? '';
@@ -18,7 +18,7 @@ test("estimates a job's duration from jobs of its class", () => {
   expect(durations.expectedMs(name)).toBe(50_000);
 });
 
-test.each(['completed', 'failed', 'canceled'])('retains nothing of a create whose job has %s', async (status) => {
+test.each(['completed', 'failed', 'canceled'])('JobDurations removes a job that is %s', async (status) => {
   const apiKey = freshKey();
   const steps = [() => json(created()), () => json({ data: { job: { id: 'job_1', status } } })];
   const { client } = stubbed(steps, { apiKey });

@@ -1,4 +1,4 @@
-// Pending store writes must not keep their process alive.
+// Pending store writes don't keep their process alive.
 import { expect, it } from 'vitest';
 import { LedgerSteps } from '../../src/ledger/steps.js';
 import type { Clock } from '../../src/runtime/clock.js';
@@ -35,7 +35,7 @@ it("a pending write doesn't keep the process alive", async () => {
   expect(keepsAlive()).toEqual([false]);
 });
 
-it('a request that a call waits for keeps the process alive', async () => {
+it('a rule that a call waits for keeps the process alive', async () => {
   const { steps, keepsAlive } = openUnavailableStore();
   steps.transact(() => {}).catch(() => {});
   await settle();

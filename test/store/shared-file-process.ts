@@ -17,7 +17,7 @@ async function resumeAll(): Promise<void> {
   }
 }
 
-/** Until a price is known, a crashed create blocks the budget until it is resumed. */
+/** Ignores a budget that a crashed create blocks until it is resumed, because its price is unknown. */
 function unlessUnresolved(error: unknown): undefined {
   if (!BudgetExceededError.isInstance(error) || error.reason !== 'unresolved') throw error;
 }

@@ -12,8 +12,8 @@ import { collectLines, expectNothingLost } from '../support/killed-processes.js'
 
 const IS_FULL = process.env.CAMPAIGN === 'full';
 const [PROCESSES, MIN_MS, MIN_JOBS] = IS_FULL ? [8, 60_000, 100] : [4, 0, 20];
-/** Factor by which lives get longer after a kill without a job, and shorter after one with a job. */
-const LIFE_STEP = 1.25;
+/** Factor by which the maximum lifetime grows after a kill before the first job, and shrinks after any other kill. */
+const LIFETIME_STEP = 1.25;
 const NAMESPACE = ['unshare', '--pid', '--fork', '--mount-proc'];
 const hasNamespaces = spawnSync('unshare', [...NAMESPACE.slice(1), 'true']).status === 0;
 
@@ -35,7 +35,7 @@ interface Service {
   readonly path: string;
 }
 
-/** Starts one process. Its printed lines go to `lines`. */
+/** Starts a process. Appends its output to `lines`. */
 function start({ sandbox, url, path }: Service, prefix: readonly string[], lines: string[], task = ''): ChildProcess {
   const [command = '', ...words] = [...prefix, process.execPath, program, path, url, sandbox.apiKey, task];
   const child = spawn(command, words, { stdio: ['ignore', 'pipe', 'pipe'], detached: true });
@@ -43,28 +43,28 @@ function start({ sandbox, url, path }: Service, prefix: readonly string[], lines
   return child;
 }
 
-/** Kills a process group: `unshare` has a child. */
+/** Kills a process group, because `unshare` runs the program as a child. */
 const kill = ({ pid, exitCode }: ChildProcess) => pid && exitCode === null && process.kill(-pid, 'SIGKILL');
 
 const closed = (child: ChildProcess) => new Promise((resolve) => child.once('close', resolve));
 
-/** Longest life of a process. Adapts to the load, so that about half are killed before their first job. */
-interface Life {
+/** Maximum lifetime of a process. Adapts to the load, so that about half are killed before their first job. */
+interface Lifetime {
   maxMs: number;
 }
 
 /** Restarts and kills a process until `isDone`. Returns the number of kills. */
-async function killRepeatedly(isDone: () => boolean, life: Life, begin: () => ChildProcess): Promise<number> {
+async function killRepeatedly(isDone: () => boolean, lifetime: Lifetime, restart: () => ChildProcess): Promise<number> {
   for (let kills = 0; ; kills++) {
-    const child = begin();
+    const child = restart();
     let hasJob = false;
     child.stdout?.once('data', () => {
       hasJob = true;
     });
-    const timer = setTimeout(() => kill(child), Math.random() * life.maxMs);
+    const timer = setTimeout(() => kill(child), Math.random() * lifetime.maxMs);
     await closed(child);
     clearTimeout(timer);
-    life.maxMs *= hasJob ? 1 / LIFE_STEP : LIFE_STEP;
+    lifetime.maxMs *= hasJob ? 1 / LIFETIME_STEP : LIFETIME_STEP;
     if (isDone()) return kills + 1;
   }
 }
@@ -82,21 +82,21 @@ describe.each([
       const lines: string[] = [];
       // A kill during the store's creation leaves a file that is removed only after an hour.
       await closed(start(service, NONE, lines, 'resume'));
-      const life = { maxMs: 1_000 };
+      const lifetime = { maxMs: 1_000 };
       const untilMs = Date.now() + MIN_MS;
       const isDone = () => Date.now() >= untilMs && sandbox.jobs.length >= MIN_JOBS;
       const kills = await Promise.all(
-        // Half of them run in namespaces, so that processes with equal IDs share the file.
+        // Half of them run in namespaces, so that processes with the same ID share the file.
         Array.from({ length: PROCESSES }, (_, at) =>
-          killRepeatedly(isDone, life, () => start(service, at % 2 === 0 ? prefix : NONE, lines)),
+          killRepeatedly(isDone, lifetime, () => start(service, at % 2 === 0 ? prefix : NONE, lines)),
         ),
       );
       await closed(start(service, NONE, lines, 'resume'));
       await server.close();
       console.info(`${kills.reduce((sum, it) => sum + it)} kills`);
       expectNothingLost(sandbox, lines);
-      const left = readdirSync(folder).filter((file) => file.startsWith(`${name.length}.store`));
-      expect(left).toEqual([`${name.length}.store`]);
+      const files = readdirSync(folder).filter((file) => file.startsWith(`${name.length}.store`));
+      expect(files).toEqual([`${name.length}.store`]);
     },
     200_000,
   );

@@ -1,4 +1,4 @@
-// A fake service and database on a manual clock, and processes that use them.
+// A simulated service and database on a manual clock, and processes that use them.
 import { type BudgetOptions, type ClientOptions, createBudget, GenClient } from 'gen-client';
 import { clientStore } from '../../src/ledger/client-ledger.js';
 import { CLOCK } from '../../src/runtime/clock.js';
@@ -17,7 +17,7 @@ interface ServiceJob {
   expiresAt?: string;
 }
 
-/** How the service handles a create. `lost`: it creates the job, but the response never arrives. */
+/** How the service handles a create. `lost`: it creates the job, but the response is lost. `never`: it does neither. */
 export type ServiceReply = 'created' | 'lost' | 'never' | Error | Response;
 
 export function simulate({ perRequest = false } = {}) {
@@ -71,19 +71,19 @@ export function simulate({ perRequest = false } = {}) {
       isDead: false,
       delayMs: 0,
       isDisconnected: false,
-      /** Runs each request and store call. Replace it to intercept them. */
+      /** Runs each HTTP request and store request. Replace it to intercept them. */
       pass: <T>(_what: string, work: () => Promise<T>): Promise<T> => work(),
     };
-    const alive = async <T>(work: () => Promise<T>): Promise<T> => {
+    const whileAlive = async <T>(work: () => Promise<T>): Promise<T> => {
       if (life.isDisconnected) throw new Error('the store is unavailable');
       if (life.delayMs > 0) await new Promise<void>((resolve) => void clock.after(life.delayMs, resolve));
       return life.isDead ? new Promise<T>(() => {}) : work();
     };
     const store: Store = clientStore({
       ...{ [CLOCK]: clock },
-      read: (group, keys) => life.pass('read', () => alive(() => database.read(group, keys))),
+      read: (group, keys) => life.pass('read', () => whileAlive(() => database.read(group, keys))),
       write: (group, version, changes) =>
-        life.pass('write', () => alive(() => database.write(group, version, changes))),
+        life.pass('write', () => whileAlive(() => database.write(group, version, changes))),
     });
     const fetch = async (url: string, init: RequestInit) => {
       if (life.isDead) return new Promise<Response>(() => {});
@@ -95,7 +95,7 @@ export function simulate({ perRequest = false } = {}) {
     const client = new GenClient({ ...base, rateLimit: 'off', ...options });
     return { client, budget, store, life, fetch };
   };
-  /** Kills a process, and waits until its lease has expired. */
+  /** Kills a process, and advances the clock until its lease has expired. */
   const crash = async ({ life }: Pick<ReturnType<typeof open>, 'life'>) => {
     await clock.advance(10);
     life.isDead = true;
@@ -116,8 +116,8 @@ export function connectionRefused(): Error {
   return Object.assign(new TypeError('fetch failed'), { cause });
 }
 
-/** Resumes all creates. Returns their keys and the errors thrown at the end. */
-export async function resumed(
+/** Resumes all creates. Returns their keys, and the errors that `resume` throws at the end. */
+export async function resumeAll(
   client: GenClient,
   options: Parameters<GenClient['resume']>[0] = {},
 ): Promise<{ keys: string[]; errors: unknown[] }> {
@@ -134,7 +134,7 @@ export async function resumed(
 }
 
 /** Returns the keys of unfinished creates. */
-export async function openKeys(client: GenClient): Promise<string[]> {
+export async function unfinishedKeys(client: GenClient): Promise<string[]> {
   const keys: string[] = [];
   for await (const { idempotencyKey } of client.unfinishedCreates()) keys.push(idempotencyKey);
   return keys;
