@@ -318,7 +318,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     [
       'not followed at all if the runtime hides its target',
       'test/transport/redirects.test.ts',
-      'hidden by a browser is rejected with an explanation',
+      'whose location a browser hides is rejected with an explanation',
     ],
     ['Shared state contains a key only as a hash', 'test/limits/account-state.test.ts', 'contains no key'],
     [

@@ -145,8 +145,8 @@ export class GenClient {
    * throws. Leaving the loop ends the wait, not the job.
    *
    * @example
-   * for await (const { job: seen, progress = 0, etaMs } of client.watchJob(job.id)) {
-   *   console.log(seen.status, `${Math.round(progress * 100)} %`, etaMs);
+   * for await (const { job: current, progress = 0, etaMs } of client.watchJob(job.id)) {
+   *   console.log(current.status, `${Math.round(progress * 100)} %`, etaMs);
    * }
    */
   watchJob(job: Job | string, options?: WaitOptions): AsyncGenerator<JobUpdate, void, undefined> {

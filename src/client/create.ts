@@ -34,12 +34,12 @@ export function createNamespace(creator: JobCreator, call: JobCall): Creating {
   const createAndWait = <Throws extends boolean = true>(body: object, options?: CreateOptionsOf<Throws>) => {
     const site = callSite(createAndWait);
     const { job, idempotencyKey } = startJobRun(creator, createRequest(call, body), options);
-    const seen = job.catch((error) => {
+    const tracedJob = job.catch((error) => {
       throw seenFrom(error, site);
     });
     // Programs start many jobs and await them in order. An early failure must not be an unhandled rejection.
-    seen.catch(() => {});
-    return Object.assign(seen as Promise<FinalJob<Throws>>, { idempotencyKey });
+    tracedJob.catch(() => {});
+    return Object.assign(tracedJob as Promise<FinalJob<Throws>>, { idempotencyKey });
   };
   return {
     create: (body, options) => sendCreate(creator, createRequest(call, body), options),

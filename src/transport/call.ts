@@ -178,7 +178,7 @@ export type CallRequest<T> =
   | { readonly type: 'transfer'; readonly request: TransferRequest; readonly read: (response: Response) => T };
 
 export interface Slot {
-  /** The attempt's outcome so far. */
+  /** Outcome of the attempt, updated as it progresses. */
   outcome: SlotOutcome;
   /** Releases the slot. Only the first call has an effect. */
   end(): void;

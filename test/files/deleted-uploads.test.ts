@@ -48,7 +48,7 @@ describe("a create's uploads are deleted if no job was created", () => {
     expect(log().length).toBe(before);
   });
 
-  it('and only errors after which a job may exist list uploads', async () => {
+  it('unless a job may exist, in which case the error lists them', async () => {
     const { sandbox } = createService({ jobDurationMs: 60_000 });
     const client = sandbox.client({ maxRetries: 0 });
     const params = () => ({ prompt, first_frame_upload_id: png(), last_frame_upload_id: png() });
@@ -71,7 +71,7 @@ describe("a create's uploads are deleted if no job was created", () => {
     expect(countRemaining(sandbox)).toBe(0);
   });
 
-  it("except the caller's own upload IDs", async () => {
+  it('except those that the caller passed by ID', async () => {
     const { sandbox, client } = createService();
     const { upload_id } = await client.uploads.upload(png());
     sandbox.faults.add({ match: { method: 'POST', path: '/v1/videos' }, status: 402, code: 'insufficient_balance' });

@@ -143,15 +143,15 @@ describe('a source is rejected', () => {
     [null, 'This is not a source.'],
     [{ size: 1, stream: 'x' }, 'This is not a source.'],
     [{ getReader: true }, 'This is not a source.'],
-  ])('%o: %s', (given, message) => {
-    expect(() => recognizeSource(given)).toThrow(message);
+  ])('%o: %s', (value, message) => {
+    expect(() => recognizeSource(value)).toThrow(message);
   });
 
   it.each<[unknown, string]>([
     [iterate('text'), 'A source must yield bytes (Uint8Array), not string.'],
     [() => 'text', 'The factory must return a ReadableStream or an async iterable.'],
-  ])('on reading: %s', async (given, message) => {
-    await expect(contentOf(recognizeSource(given))).rejects.toThrow(message);
+  ])('on reading: %s', async (value, message) => {
+    await expect(contentOf(recognizeSource(value))).rejects.toThrow(message);
   });
 
   it('with its kind and the reason if reading fails', async () => {
@@ -183,8 +183,8 @@ describe("a file's metadata", () => {
       { file_name: 'b.wav', mime_type: 'audio/wav', upload_type: 'AUDIO' },
     ],
     [BYTES, { mimeType: 'text/plain', uploadType: 'VIDEO' }, { mime_type: 'text/plain', upload_type: 'VIDEO' }],
-  ])('for %o with %j is %j', async (given, options, expected) => {
-    expect((await describeFile(given, options)).params).toMatchObject(expected);
+  ])('for %o with %j is %j', async (source, options, expected) => {
+    expect((await describeFile(source, options)).params).toMatchObject(expected);
   });
 });
 
@@ -199,14 +199,16 @@ describe("an upload's body", () => {
         [5, 5],
       ],
     ],
-  ])('without a content-length is %s', async (_, given, read) => {
+  ])('without a content-length is %s', async (_, source, expectedProgress) => {
     const progress: [number, number][] = [];
-    const file = openFile(given, { onProgress: ({ sentBytes, totalBytes }) => progress.push([sentBytes, totalBytes]) });
+    const file = openFile(source, {
+      onProgress: ({ sentBytes, totalBytes }) => progress.push([sentBytes, totalBytes]),
+    });
     vi.stubGlobal('Deno', {});
     const body = await file.body(() => {});
     expect(body).toBeInstanceOf(Blob);
     expect(await new Response(body).bytes()).toEqual(BYTES);
-    expect(progress).toEqual(read);
+    expect(progress).toEqual(expectedProgress);
   });
 });
 

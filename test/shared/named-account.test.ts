@@ -16,7 +16,7 @@ function rotatedClients(...accounts: (string | undefined)[]) {
   return { before, after, requests };
 }
 
-it("counts an old and a new key's calls together if the clients set the same account", async () => {
+it('shares one limit between an old and a new API key if both clients set the same account', async () => {
   const { before, after, requests } = rotatedClients('main', 'main');
   await before.videos.create(params);
   await after.videos.create(params);
@@ -26,9 +26,9 @@ it("counts an old and a new key's calls together if the clients set the same acc
 });
 
 it.each<[string, string[]]>([
-  ['without a name', []],
-  ['with two names', ['tenant-1', 'tenant-2']],
-])("counts two keys' calls separately %s", async (_, accounts) => {
+  ['without an account name', []],
+  ['with two account names', ['tenant-1', 'tenant-2']],
+])('has a separate limit for each API key %s', async (_, accounts) => {
   const { before, after, requests } = rotatedClients(...accounts);
   for (const client of [before, after, before, after]) await client.videos.create(params);
   expect(requests).toHaveLength(4);

@@ -103,13 +103,16 @@ function testStore(opened: () => OpenStore): void {
 
   it('refunds an uncharged job to every budget, whichever process polls it', async () => {
     const store = openView();
-    const [all, own] = [budgetOpener(store, 100), budgetOpener(store, 100)];
+    const [openClientBudget, openCallBudget] = [budgetOpener(store, 100), budgetOpener(store, 100)];
     const sandbox = createSandbox({ prices: 15, limits: 'off', clock: 'manual' });
     sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_failed' });
-    const { job } = await sandbox.client({ budget: all() }).videos.create(VIDEO, { budget: own() });
-    expect(await own().usage()).toMatchObject({ spentTokens: 15 });
+    const { job } = await sandbox
+      .client({ budget: openClientBudget() })
+      .videos.create(VIDEO, { budget: openCallBudget() });
+    expect(await openCallBudget().usage()).toMatchObject({ spentTokens: 15 });
     await sandbox.advance(120_000);
-    await sandbox.client({ budget: all() }).jobs.get(job.id);
-    for (const budget of [all(), own()]) expect(await budget.usage()).toMatchObject({ spentTokens: 0 });
+    await sandbox.client({ budget: openClientBudget() }).jobs.get(job.id);
+    for (const budget of [openClientBudget(), openCallBudget()])
+      expect(await budget.usage()).toMatchObject({ spentTokens: 0 });
   });
 }

@@ -41,7 +41,7 @@ describe('after a lost response, a rejection before the key is checked', () => {
     expect([reservedTokens, unresolved]).toEqual([10, 1]);
   });
 
-  it('has the same effect as a retry without a connection', async () => {
+  it('leaves the same state as a retry without a connection', async () => {
     const { phases, unresolved } = await create(lost, notConnected);
     expect([phases, unresolved]).toEqual([['lost'], 1]);
   });

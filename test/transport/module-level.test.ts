@@ -1,4 +1,4 @@
-// Creating clients at module level never fails, even in builds and CI without the variables.
+// Creating clients at module level never throws for a missing variable, for example in a build.
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { createGen } from '../../src/adapters/ai-sdk/index.js';
 import { GenClient } from '../../src/index.js';
@@ -29,7 +29,7 @@ describe('without the variables', () => {
     vi.stubEnv('GEN_BASE_URL', BASE_URL);
     expect(String(await rejection(client.videos.create({ prompt })))).toMatch(/API key is missing.*GEN_API_KEY/);
     expect(String(await rejection(client.verifyWebhook({ body: '', headers: {} })))).toContain('GEN_WEBHOOK_SECRET');
-    // Like a secrets loader.
+    // A secrets loader sets variables late.
     vi.stubEnv('GEN_API_KEY', freshKey());
     expect((await client.videos.create({ prompt })).job.id).toBe('job_1');
   });

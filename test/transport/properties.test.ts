@@ -27,9 +27,9 @@ describe('Retry-After', () => {
         fc.integer({ min: -100_000, max: 100_000 }),
         fc.integer({ min: -5_000, max: 5_000 }),
         (seconds, skew) => {
-          const there = NOW + skew * 1_000;
-          const date = new Date(there + seconds * 1_000).toUTCString();
-          expect(waitOf(date, new Date(there).toUTCString())).toBe(Math.max(0, seconds * 1_000));
+          const serverNow = NOW + skew * 1_000;
+          const date = new Date(serverNow + seconds * 1_000).toUTCString();
+          expect(waitOf(date, new Date(serverNow).toUTCString())).toBe(Math.max(0, seconds * 1_000));
           expect(waitOf(date)).toBe(Math.max(0, (seconds + skew) * 1_000));
         },
       ),
@@ -117,7 +117,7 @@ describe('an ID in a path', () => {
     );
   });
 
-  it('rejects the call instead of throwing if it is invalid', async () => {
+  it('rejects the call instead of throwing if the ID is invalid', async () => {
     const { client, requests } = stubbed(() => json(created()));
     const nothing = undefined as unknown;
     const calls = [

@@ -17,25 +17,25 @@ const limited =
 fakeTimers(Date.parse('2030-01-01T00:00:00.000Z'));
 
 describe("the service's 429", () => {
-  it('makes a call wait long enough, even with no retries left', async () => {
+  it('makes a call wait for at least its Retry-After, even with no retries left', async () => {
     const { client, requests } = stubbed([limited('20'), limited('20'), () => json(created())], { maxRetries: 0 });
-    const made = client.videos.create(PROMPT).withResponse();
+    const create = client.videos.create(PROMPT).withResponse();
     await vi.advanceTimersByTimeAsync(19_999);
     expect(requests).toHaveLength(1);
     await vi.advanceTimersByTimeAsync(22_000);
     expect(requests.length).toBeGreaterThanOrEqual(2);
     await vi.advanceTimersByTimeAsync(22_000);
-    expect(await made).toMatchObject({ attempts: 3, data: { job: { id: 'job_1' } } });
+    expect(await create).toMatchObject({ attempts: 3, data: { job: { id: 'job_1' } } });
   });
 
   it("may contain a date, which is compared with the service's clock", async () => {
     const date = 'Tue, 01 Jan 2030 05:00:00 GMT';
     const { client, requests } = stubbed([limited('Tue, 01 Jan 2030 05:00:40 GMT', { date }), () => json(created())]);
-    const made = client.images.create(PROMPT);
+    const create = client.images.create(PROMPT);
     await vi.advanceTimersByTimeAsync(39_999);
     expect(requests).toHaveLength(1);
     await vi.advanceTimersByTimeAsync(5_000);
-    expect(await made).toMatchObject({ job: { id: 'job_1' } });
+    expect(await create).toMatchObject({ job: { id: 'job_1' } });
   });
 
   it('beyond maxRetryAfterMs throws immediately with retryAfterMs, and delays no other call', async () => {
@@ -64,19 +64,19 @@ describe("the service's 429", () => {
     const apiKey = freshKey();
     const first = stubbed([limited('30'), () => json(created())], { apiKey });
     const second = stubbed(() => json(created()), { apiKey });
-    const one = first.client.videos.create(PROMPT);
+    const rejectedOnce = first.client.videos.create(PROMPT);
     await vi.advanceTimersByTimeAsync(10);
-    const two = second.client.videos.create(PROMPT);
+    const queued = second.client.videos.create(PROMPT);
     await vi.advanceTimersByTimeAsync(29_900);
     expect(second.requests).toHaveLength(0);
     await vi.advanceTimersByTimeAsync(5_000);
-    await Promise.all([one, two]);
+    await Promise.all([rejectedOnce, queued]);
     expect(second.requests).toHaveLength(1);
   });
 });
 
 describe("rateLimit: 'throw'", () => {
-  it("also rejects with the service's 429", async () => {
+  it("rejects with the service's 429 instead of waiting", async () => {
     const { client, requests } = stubbed(limited('7'), { rateLimit: 'throw' });
     expect(await rejection(client.images.create(PROMPT))).toMatchObject({ retryAfterMs: 7_000 });
     expect(requests).toHaveLength(1);
@@ -97,7 +97,7 @@ describe("rateLimit: 'off'", () => {
 });
 
 describe('rate limits', () => {
-  it('end a call that aborts in the same tick in which it gets its slot', async () => {
+  it('reject a call that is aborted in the tick in which it gets its slot', async () => {
     const limits = { 'videos.create': { limit: 2, windowMs: 1_000 } };
     const controller = new AbortController();
     const enough = new Error('one is enough');
@@ -158,7 +158,7 @@ describe('rate limits', () => {
     expect(listeners).toBeLessThan(5);
   });
 
-  it('end an aborted queued call immediately, and leave no listener', async () => {
+  it('reject an aborted queued call immediately, and leave no listener', async () => {
     const { client, requests } = stubbed(() => json(created()));
     await Promise.all(Array.from({ length: LIMIT }, () => client.videos.create(PROMPT)));
     const { controller, signal, listeners } = countedSignal();

@@ -52,7 +52,7 @@ describe('a create that was never sent reserves nothing', () => {
     expect(await failedCreate(`https://127.0.0.1:${port}`)).toMatchObject({ reservedTokens: 0 });
   });
 
-  it.each([407, 403])('if a proxy answers CONNECT with %i', async (status) => {
+  it.each([407, 403])('if a proxy responds to CONNECT with %i', async (status) => {
     const proxy = createServer();
     proxy.on('connect', (_request, socket) => socket.end(`HTTP/1.1 ${status} No\r\nContent-Length: 0\r\n\r\n`));
     const dispatcher = new ProxyAgent({ uri: `http://127.0.0.1:${await listen(proxy)}`, proxyTunnel: true });
@@ -63,7 +63,7 @@ describe('a create that was never sent reserves nothing', () => {
     expect(failed).toMatchObject({ reservedTokens: 0, message: expect.stringContaining(`(${status})`) });
   });
 
-  it('if nothing listens', async () => {
+  it('if nothing listens on the port', async () => {
     const server = createTcpServer();
     const port = await listen(server);
     server.close();

@@ -70,7 +70,7 @@ describe('a redirect', () => {
     },
   );
 
-  it('hidden by a browser is rejected with an explanation', async () => {
+  it('whose location a browser hides is rejected with an explanation', async () => {
     const hidden = () => Object.defineProperty(new Response(null), 'type', { value: 'opaqueredirect' });
     const { client } = stubbed(hidden);
     await expect(client.jobs.get('job_1')).rejects.toThrow(/browsers hide its location/);
@@ -82,7 +82,7 @@ describe('a redirect', () => {
     expect(requests).toHaveLength(1);
   });
 
-  it('in a loop is followed five times', async () => {
+  it('in a loop is followed five times, and then rejected', async () => {
     const { client, requests } = stubbed(to('/prefix/v1/jobs/job_1'));
     await expect(client.jobs.get('job_1')).rejects.toThrow(/6th in a row/);
     expect(requests).toHaveLength(6);

@@ -115,7 +115,7 @@ describe('bytes sent to storage', () => {
     expect(Object.fromEntries(new Headers(inits[0]?.headers))).toEqual({ 'x-a': '1' });
   });
 
-  it("have the caller's length if they are a stream, and are sent only once", async () => {
+  it("have the caller's length if they are a stream, and fail on a redirect", async () => {
     const { transport, inits } = recordingTransport();
     const body = () => new Blob(['abc']).stream();
     await transport.transfer({ ...target, repeatable: false, headers: { 'content-length': '3', 'x-a': '1' }, body });

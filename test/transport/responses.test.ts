@@ -61,12 +61,12 @@ describe('a response', () => {
     const request = { name: 'open', method: 'GET', path: '/v1/x' } as const;
     const { data, response } = await transport.open({ ...request, read: ({ status }) => status }).withResponse();
     expect([data, response.headers.get('x-a'), await response.text()]).toEqual([200, '1', 'file']);
-    const own = new Response('own');
-    const replaced = () => transport.open({ ...request, read: () => own }).withResponse();
-    expect(await replaced()).toMatchObject({ data: own, response: own });
+    const replacement = new Response('own');
+    const openReplaced = () => transport.open({ ...request, read: () => replacement }).withResponse();
+    expect(await openReplaced()).toMatchObject({ data: replacement, response: replacement });
     // @hono/node-server replaces the global class, but fetch still returns the original one.
     vi.stubGlobal('Response', class extends Response {});
-    expect((await replaced()).response).toBe(own);
+    expect((await openReplaced()).response).toBe(replacement);
     vi.unstubAllGlobals();
   });
 });

@@ -78,7 +78,7 @@ describe('retries', () => {
     expect(new Set(requests.map((request) => request.headers['idempotency-key'])).size).toBe(1);
   });
 
-  it('a connection that stays broken rejects with a ConnectionError: key, attempts, and cause', async () => {
+  it('a connection that stays broken rejects with the idempotency key, the attempts, and the cause', async () => {
     const cause = new TypeError('Failed to fetch');
     const { client, requests } = stubbed(() => Promise.reject(cause));
     const { thrown } = (await settle(client.videos.create(PROMPT))) as { thrown: ConnectionError };
@@ -89,10 +89,11 @@ describe('retries', () => {
   });
 
   it("a 429 after another failure doesn't count as a second failure in a row", async () => {
-    const busy = () => json({ error: 'rate_limited' }, { status: 429 });
+    const limited = () => json({ error: 'rate_limited' }, { status: 429 });
     const waits: number[] = [];
     const hooks = { onWait: ({ waitMs }: { readonly waitMs: number }) => void waits.push(waitMs) };
-    const steps = [busy, busy, busy, busy, () => json({}, { status: 500 }), busy, () => json(created())];
+    const failed = () => json({}, { status: 500 });
+    const steps = [limited, limited, limited, limited, failed, limited, () => json(created())];
     const { client } = stubbed(steps, { hooks });
     await settle(client.request({ method: 'POST', path: '/v1/speech', body: { text: 'x' } }));
     expect(waits).toHaveLength(5);
@@ -100,7 +101,7 @@ describe('retries', () => {
     expect(waits[4]).toBeLessThan(1_000);
   });
 
-  it('an attempt that times out is retried, and the last one rejects with a TimeoutError with the key', async () => {
+  it('an attempt that times out is retried, and the last one rejects with a TimeoutError', async () => {
     const { client, requests } = stubbed(never, { timeoutMs: 1_000, maxRetries: 1 });
     const { thrown } = (await settle(client.videos.create(PROMPT))) as { thrown: TimeoutError };
     expect(thrown).toBeInstanceOf(TimeoutError);
@@ -108,7 +109,7 @@ describe('retries', () => {
     expect(thrown.idempotencyKey).toBe(requests[1]?.headers['idempotency-key']);
   });
 
-  it("a create whose response isn't JSON is retried, and finally rejects with a ResponseError with the key", async () => {
+  it("a create whose response isn't JSON is retried, and finally rejects with a ResponseError", async () => {
     const html = () => new Response('<html>busy</html>', { headers: { 'content-type': 'text/html' } });
     const { client, requests } = stubbed(html, { maxRetries: 2 });
     const { thrown } = (await settle(client.videos.create(PROMPT))) as { thrown: ResponseError };
@@ -174,8 +175,8 @@ describe('on a real connection', () => {
   });
 });
 
-describe("the caller's key", () => {
-  it('is on the request, the result, and the error, however it was passed', async () => {
+describe("the caller's idempotency key", () => {
+  it('is on the request, the result, and the error, whether an option or a param', async () => {
     const { client, requests } = stubbed([
       () => json(created()),
       () => json(created()),

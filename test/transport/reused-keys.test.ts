@@ -24,11 +24,11 @@ test('a key reused with different params is rejected each time with its job, wit
   expect(await warningsOf({ prompt: 'a fox' }, 'order-1')).toEqual([]);
 });
 
-test("other processes' keys are found in the store", async () => {
+test('a key that another process used with different params is rejected, if they share a store', async () => {
   const store = persistentStore();
   const { job } = await sandbox.client({ store }).images.create({ prompt: 'a fox' }, { idempotencyKey: 'order-1' });
   const { apiKey, baseUrl, fetch } = sandbox;
-  // Another clock has its own memory of keys, like another process.
+  // A client with another clock doesn't share the memory of keys, like another process.
   const other = new GenClient({ apiKey, baseUrl, fetch, store });
   const reused = other.images.create({ prompt: 'a whale' }, { idempotencyKey: 'order-1' });
   await expect(reused).rejects.toMatchObject({ ...REUSED, message: expect.stringContaining(job.id) });
@@ -76,7 +76,7 @@ test('a key in flight is rejected with different params, but not with the same',
   await first;
 });
 
-test("a key doesn't identify webhook URLs", async () => {
+test('a key can be reused with another webhook URL', async () => {
   expect(await warningsOf({ prompt: 'a fox', webhook_url: 'https://a.example/hook' }, 'order-1')).toEqual([]);
   expect(await warningsOf({ prompt: 'a fox', webhook_url: 'https://b.example/hook' }, 'order-1')).toEqual([]);
 });

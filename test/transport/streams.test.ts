@@ -1,4 +1,4 @@
-// Bytes on their way: streamed downloads and uploads, and their deadlines.
+// Streamed downloads and uploads, and their timeouts.
 import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { ConnectionError, GenClient, TimeoutError } from '../../src/index.js';
 import { fakeTimers } from '../support/fake-timers.js';
@@ -59,8 +59,8 @@ describe('a stream', () => {
   it.each(['reading', 'between two reads'])(
     "ends immediately on an abort %s, with the signal's reason, and cancels its source",
     async (when) => {
-      const cancelled = vi.fn();
-      const body = new ReadableStream({ pull: () => new Promise(() => {}), cancel: cancelled }, { highWaterMark: 0 });
+      const cancel = vi.fn();
+      const body = new ReadableStream({ pull: () => new Promise(() => {}), cancel }, { highWaterMark: 0 });
       const { client } = stubbed(() => new Response(body));
       const { controller, signal, listeners } = countedSignal();
       const reader = (await client.jobs.output('job_1', { signal })).body?.getReader();
@@ -70,26 +70,26 @@ describe('a stream', () => {
       expect(listeners()).toBe(1);
       controller.abort('enough');
       expect(await rejection(Promise.resolve(pending ?? reader?.read()))).toBe('enough');
-      expect(cancelled).toHaveBeenCalledTimes(1);
+      expect(cancel).toHaveBeenCalledTimes(1);
       expect(listeners()).toBe(0);
       expect(vi.getTimerCount()).toBe(0);
     },
   );
 
   it('leaves no listener if its reader cancels it', async () => {
-    const cancelled = vi.fn();
-    const { client } = stubbed(() => new Response(new ReadableStream({ cancel: cancelled })));
+    const cancel = vi.fn();
+    const { client } = stubbed(() => new Response(new ReadableStream({ cancel })));
     const { signal, listeners } = countedSignal();
     const response = await client.jobs.output('job_1', { signal });
     expect(listeners()).toBe(1);
     await response.body?.cancel();
-    expect(cancelled).toHaveBeenCalledTimes(1);
+    expect(cancel).toHaveBeenCalledTimes(1);
     expect(listeners()).toBe(0);
   });
 });
 
 describe('on a real connection', () => {
-  it('a cut stream rejects with a ConnectionError after the bytes that arrived', async () => {
+  it('an interrupted stream rejects with a ConnectionError after the bytes that arrived', async () => {
     let cut = () => {};
     const server = await rawServer((socket) => {
       socket.write('HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhello');
@@ -134,7 +134,7 @@ describe('uploaded bytes', () => {
       return rejection(transport.transfer({ ...target, url: `${BASE_URL}/put`, headers, body }));
     };
 
-    it('extend their deadline while bytes move, and time out when they stop', async () => {
+    it('extend their timeout while bytes are sent, and time out after they stop', async () => {
       let onProgress = () => {};
       const body = (report: () => void) => {
         onProgress = report;

@@ -48,15 +48,15 @@ export function stubTransport(
   jobs: ProcessOptions['jobs'] = {},
   warn: ProcessOptions['warn'] = () => {},
 ): JobWaitsPorts['transport'] {
-  const nothing = { own: () => undefined, acknowledge: async () => {}, announce() {}, isWatched: () => false };
-  const unused = {
+  const neededMethods = { own: () => undefined, acknowledge: async () => {}, announce() {}, isWatched: () => false };
+  const unusedMethods = {
     reportJob: async () => {},
     trackCreate() {},
     reportStored: async () => {},
     priceOf: () => undefined,
     durationOf: () => undefined,
   };
-  return { jobs: { ...nothing, ...unused, ...jobs }, warn, waits: () => undefined };
+  return { jobs: { ...neededMethods, ...unusedMethods, ...jobs }, warn, waits: () => undefined };
 }
 
 /** Returns the default client config. */

@@ -262,7 +262,7 @@ describe('a webhook', () => {
     expect(pollTimes).toEqual([0]);
   });
 
-  it.each([undefined, null, 'job_1', 7])('is rejected with the fix if it is %o', (invalid) => {
+  it.each([undefined, null, 'job_1', 7])('throws with the expected argument if it is %o', (invalid) => {
     const { jobWaits } = setup({});
     expect(() => jobWaits.notify(invalid as never)).toThrow('notify accepts an event from verifyWebhook');
   });

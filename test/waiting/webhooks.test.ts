@@ -114,12 +114,12 @@ describe('a verified webhook whose buffer the server reuses', () => {
     ['an ArrayBuffer', (bytes) => bytes.buffer],
   ])('ends the wait only for its own job: %s', async (_, of) => {
     const { jobWaits, clock, polledIds } = startProcess(running, FULL);
-    const [own, other] = [jobWaits.waitForJob(running('a')), jobWaits.waitForJob(running('b'), { timeoutMs: 1_000 })];
+    const [wait, other] = [jobWaits.waitForJob(running('a')), jobWaits.waitForJob(running('b'), { timeoutMs: 1_000 })];
     const bytes = bytesOf('a');
     const event = await verifiedBytes(of(bytes), clock);
     bytes.set(bytesOf('b'));
     jobWaits.notify(event);
-    await expect(clock.until(own)).resolves.toMatchObject({ id: 'a', status: 'completed' });
+    await expect(clock.until(wait)).resolves.toMatchObject({ id: 'a', status: 'completed' });
     await expect(clock.until(other)).rejects.toThrow(WaitTimeoutError);
     // Only the other wait polled, once.
     expect(polledIds).toEqual(['b']);

@@ -34,10 +34,10 @@ describe.each(FILES)('$what ($source)', ({ head, bytes, type = '', name, sent })
 
   it('is stored as an output with its type, unless it is HTML or JSON', () => {
     const label = type === '' ? undefined : type;
-    const found = mediaTypeOf({ head: bytesOf(head), type });
-    const stored = () => outputType('job_1', label, bytesOf(head));
-    if (found !== undefined && isDocument(found)) expect(stored).toThrow(/instead of the file/);
-    else expect(mediaTypeOf({ type: stored() })).toBe(found);
+    const detected = mediaTypeOf({ head: bytesOf(head), type });
+    const outputTypeOf = () => outputType('job_1', label, bytesOf(head));
+    if (detected !== undefined && isDocument(detected)) expect(outputTypeOf).toThrow(/instead of the file/);
+    else expect(mediaTypeOf({ type: outputTypeOf() })).toBe(detected);
   });
 });
 

@@ -41,14 +41,18 @@ const GZIPPED = { 'content-encoding': 'gzip', 'content-length': '99' };
 /** Creates a client whose service sends these responses for the file. The last one repeats. */
 function clientOf(responses: readonly FileResponse[], job: object = {}) {
   const requests: string[] = [];
-  const left = [...responses];
+  const remaining = [...responses];
   const fetch = async (url: string, init: RequestInit = {}) => {
     if (!url.endsWith('/output')) {
-      const keys = { id: 'job_1', status: 'completed', completedAt: new Date().toISOString(), ...job };
-      return Response.json({ success: true, data: { job: keys } });
+      const fields = { id: 'job_1', status: 'completed', completedAt: new Date().toISOString(), ...job };
+      return Response.json({ success: true, data: { job: fields } });
     }
     requests.push(init.method ?? 'GET');
-    const { status = 200, headers = {}, body } = (left.length > 1 ? left.shift() : left[0]) ?? rejected(500, 'none');
+    const {
+      status = 200,
+      headers = {},
+      body,
+    } = (remaining.length > 1 ? remaining.shift() : remaining[0]) ?? rejected(500, 'none');
     const range = new Headers(init.headers).get('range');
     const [, start = '', end = ''] = /^bytes=(\d+)-(\d*)$/.exec(range ?? '') ?? [];
     if (start !== '' && status === 200) {
@@ -139,7 +143,7 @@ describe.each<[source: string, FileResponse]>([
   ["a storage's XML", labeled(latin1('<?xml version="1.0"?><Error/>'), 'binary/octet-stream')],
   ['unrecognized bytes as a page', labeled(RAW, 'text/html')],
 ])('%s', (_, response) => {
-  it('is neither saved nor copied, and the file can be saved later', async () => {
+  it('is neither saved nor copied, but a later call saves the file', async () => {
     const { client } = clientOf([response]);
     expect(await saveAndDescribe(client)).toEqual(NOT_MEDIA);
     expect(await copyAndDescribe(client)).toEqual(NOT_MEDIA);
@@ -162,9 +166,9 @@ it('unifi-protect#515: after an HTML page, the create stays unfinished until its
       : sandbox.fetch(url, init);
   const client = sandbox.client({ fetch, store: persistentStore() });
   const keys = async () => {
-    const found: string[] = [];
-    for await (const { idempotencyKey } of client.unfinishedCreates()) found.push(idempotencyKey);
-    return found;
+    const unfinished: string[] = [];
+    for await (const { idempotencyKey } of client.unfinishedCreates()) unfinished.push(idempotencyKey);
+    return unfinished;
   };
   const job = await client.images.createAndWait({ prompt: 'a fox' }, { idempotencyKey: 'order-1' });
   expect(await saveAndDescribe(client, job)).toEqual(NOT_MEDIA);
