@@ -27,7 +27,7 @@ describe('without the variables', () => {
     expect(() => createGen()).not.toThrow();
     expect(String(await rejection(client.videos.create({ prompt })))).toMatch(/baseUrl is missing.*GEN_BASE_URL/);
     vi.stubEnv('GEN_BASE_URL', BASE_URL);
-    expect(String(await rejection(client.videos.create({ prompt })))).toMatch(/API key is missing.*GEN_API_KEY/);
+    expect(String(await rejection(client.videos.create({ prompt })))).toMatch(/apiKey is missing.*GEN_API_KEY/);
     expect(String(await rejection(client.verifyWebhook({ body: '', headers: {} })))).toContain('GEN_WEBHOOK_SECRET');
     // A secrets loader sets variables late.
     vi.stubEnv('GEN_API_KEY', freshKey());
