@@ -20,7 +20,7 @@ const ADDRESSES = {
   bugs: '{ "url": "https://github.com/OWNER/gen-client/issues" }',
 };
 
-/** Returns the reasons why a tag can't be released, with the fixes. */
+/** Returns the reasons why a tag can't be released, and how to fix them. */
 export function problemsOf({ manifest, changelog, versionSource, tag, builtIn, isOnMain }: Release): string[] {
   const { version, repository } = manifest;
   const missing = Object.entries(ADDRESSES)

@@ -15,7 +15,7 @@ export interface Source {
   readonly blob?: Blob;
 }
 
-/** Recognizes an upload source. Throws a TypeError with the fix for anything else. */
+/** Recognizes an upload source. Throws a TypeError for anything else. */
 export function recognizeSource(source: unknown): Source {
   if (isMemory(source)) return bytesSource(new Uint8Array(source));
   if (ArrayBuffer.isView(source)) {

@@ -2,7 +2,7 @@
 import { GenError } from '../errors/gen-error.js';
 import { type Fields, isFields } from '../schemas/envelope.js';
 
-/** Returns an error with the fix if a web handler was called with anything but a web Request. */
+/** Returns an error that says how to call a web handler if `argument` isn't a web Request. */
 export function handlerMistake(handler: string, argument: unknown): GenError | undefined {
   if (isRequest(argument)) return undefined;
   return new GenError(`${handler} accepts a web Request. ${fixFor(fieldsOf(argument))}`);

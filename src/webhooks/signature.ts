@@ -85,7 +85,7 @@ async function bytesOf(...parts: RawBody[]): Promise<Uint8Array<ArrayBuffer>> {
   return new Uint8Array(await new Blob(parts as BlobPart[]).arrayBuffer());
 }
 
-/** Copies the signed bytes, because servers reuse their buffers. Throws an error with the fix for a parsed body. */
+/** Copies the signed bytes, because servers reuse their buffers. Throws for a parsed body. */
 export async function rawBody({
   body,
   isBase64Encoded,

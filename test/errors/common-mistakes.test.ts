@@ -129,7 +129,7 @@ const MISTAKES: readonly (readonly [string, () => unknown, message: string])[] =
   ],
 ];
 
-it.each(MISTAKES)('%s is reported with the fix', async (_, call, message) => {
+it.each(MISTAKES)('%s causes an error that says what to do', async (_, call, message) => {
   const error = await rejection((async () => call())());
   expect(String(error)).toBe(message);
   expect(error).not.toHaveProperty('code', expect.stringMatching(/^http_/));

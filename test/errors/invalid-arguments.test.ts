@@ -99,7 +99,7 @@ const failing = () => {
 const newClient = (options: object) => new GenClient(options as never);
 const create = (options: object) => stubbed(() => json({}), options as never).client.videos.create({ prompt });
 
-describe('an invalid value is rejected with the fix, and hidden if it may be a secret', () => {
+describe('an invalid value is rejected with an explanation, and hidden if it may be a secret', () => {
   it.each<[string, () => unknown, RegExp]>([
     [
       'options',

@@ -300,7 +300,7 @@ it.each<[string, { client?: unknown; job?: unknown; path?: unknown; options?: ob
   ['a missing job', { job: null }, 'Pass a job or its ID'],
   ['a missing path', { path: null }, 'path must be a non-empty string'],
   ['an unknown option', { options: { overwite: true } }, 'Did you mean "overwrite"?'],
-])('%s is rejected with the fix', async (_, overrides, message) => {
+])('%s is rejected, and the error says what is valid', async (_, overrides, message) => {
   const all = { client: createClient(service), job: 'job_1', path: target, options: {}, ...overrides };
   const error = await failure(saveOutput(all.client as never, all.job as never, all.path as never, all.options));
   expect(error.name).toBe('GenError');

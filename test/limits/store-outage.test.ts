@@ -125,7 +125,7 @@ describe('an unavailable store', () => {
     expect(await clock.until(other.tryAcquire())).toBeGreaterThan(3_000);
   });
 
-  it("doesn't count as an outage if it is misconfigured: each call rejects with the fix", async () => {
+  it("doesn't count as an outage if it is misconfigured: each call rejects and says what to change", async () => {
     const { clock, process, faults, warnings } = world();
     const one = process();
     faults.beforeRead = () => Promise.reject(setupError('NOPERM. Give its user the command eval.'));
