@@ -185,8 +185,8 @@ test("an adapter loads without ky, because a workflow creates models where ky ca
 });
 
 test('importing the client reads at most seven files of the package', () => {
-  const own = [...importsFrom('dist/index.js')].filter((name) => name.startsWith('dist/'));
-  expect(own.length).toBeLessThanOrEqual(7);
+  const files = [...importsFrom('dist/index.js')].filter((name) => name.startsWith('dist/'));
+  expect(files.length).toBeLessThanOrEqual(7);
 });
 
 test('the webhooks entry point imports nothing', () => {
@@ -195,8 +195,8 @@ test('the webhooks entry point imports nothing', () => {
 });
 
 test('the main entry point imports no code of the sandbox or the command line', () => {
-  const own = [...importsFrom('dist/index.js')].filter((name) => name.startsWith('dist/'));
-  for (const file of own) {
+  const files = [...importsFrom('dist/index.js')].filter((name) => name.startsWith('dist/'));
+  for (const file of files) {
     const { sources } = JSON.parse(read(`${file}.map`)) as { sources: string[] };
     expect(
       sources.filter((source) => /src\/(sandbox|cli|adapters)\/|node_modules\/hono/.test(source)),

@@ -24,7 +24,7 @@ export function clientStore<T extends Store>(store: T): T {
 }
 
 function openLedger(core: LedgerCore): ClientLedger {
-  const own = () => storeLedgerOf(core);
+  const storeLedger = () => storeLedgerOf(core);
   let hasWarned = false;
   const onOtherAccounts = (creates: number) => {
     if (!hasWarned) core.warn(otherAccounts(creates));
@@ -32,28 +32,28 @@ function openLedger(core: LedgerCore): ClientLedger {
   };
   return {
     get isPersistent() {
-      return own()?.isPersistent ?? false;
+      return storeLedger()?.isPersistent ?? false;
     },
     ledgerLayer,
     recordSentLayer,
     records: () => ledgersOf(core).map(recordsOf),
     async acknowledge(jobId, what) {
-      const ledger = own();
+      const ledger = storeLedger();
       const warn = (error: unknown) => core.warn(`job ${jobId} could not be recorded as delivered: ${reasonOf(error)}`);
       const recorded = ledger && acknowledgeJob(ledger, jobId, what).catch(warn);
       // Don't wait for this write, because the program already has the outcome.
       if (recorded && what === 'file') await ledger.awaitBriefly(recorded);
     },
     own(jobId) {
-      const ledger = own();
+      const ledger = storeLedger();
       return ledger?.isPersistent ? ownJob(ledger, jobId) : undefined;
     },
     async *resume(account, run, options) {
-      const ledger = own();
+      const ledger = storeLedger();
       if (ledger) yield* resumeCreates(ledger, account, run, { ...options, onOtherAccounts });
     },
     async *unfinished(account) {
-      const ledger = own();
+      const ledger = storeLedger();
       if (ledger) yield* unfinishedCreatesIn(ledger, account, onOtherAccounts);
     },
   };
@@ -67,7 +67,7 @@ function otherAccounts(creates: number): string {
 /** Returns the ledgers of the client's store and budget, without duplicates. */
 function ledgersOf(core: LedgerCore): readonly Ledger[] {
   const { budget, clock } = core.config;
-  const own = storeLedgerOf(core);
-  const counting = budget && ledgerOf(countingOf(budget).ledgerTarget(budgetClientOf(core)).store, clock.wall);
-  return [...new Set([own, counting].filter((it) => it !== undefined))];
+  const storeLedger = storeLedgerOf(core);
+  const budgetLedger = budget && ledgerOf(countingOf(budget).ledgerTarget(budgetClientOf(core)).store, clock.wall);
+  return [...new Set([storeLedger, budgetLedger].filter((it) => it !== undefined))];
 }

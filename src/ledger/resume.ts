@@ -35,9 +35,9 @@ function ofAccount(
   account: string | undefined,
   onOtherAccounts?: (creates: number) => void,
 ): readonly CreateEntry[] {
-  const own = entries.filter((it) => account === undefined || it.account === account);
-  if (own.length < entries.length) onOtherAccounts?.(entries.length - own.length);
-  return own;
+  const matching = entries.filter((it) => account === undefined || it.account === account);
+  if (matching.length < entries.length) onOtherAccounts?.(entries.length - matching.length);
+  return matching;
 }
 
 function unfinishedCreateOf(entry: CreateEntry): UnfinishedCreate {

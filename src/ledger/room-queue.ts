@@ -76,10 +76,10 @@ export function createRoomQueue<Request extends RoomRequest, Result extends Room
     async add(request, call) {
       likely = MAX_PER_TURN;
       // On Workers, a call can't wait for another request's promise.
-      const own = clock.perRequest ? newQueue() : queue;
-      const added = own.acquire(request, call);
+      const callQueue = clock.perRequest ? newQueue() : queue;
+      const added = callQueue.acquire(request, call);
       // The request may use a different budget than those ahead of it.
-      own.planTurn();
+      callQueue.planTurn();
       const outcome = await added;
       if ('error' in outcome) throw outcome.error;
       return outcome.result;

@@ -193,9 +193,9 @@ export class LedgerSteps {
 
   /** On Workers, a request retries its own writes, unless another request has completed them. */
   #writeAgain(writes: readonly Pending[]): void {
-    const own = writes.filter((it) => this.#failedWrites.includes(it));
-    for (const it of writes) if (!own.includes(it)) it.settle();
-    if (own.length > 0) void this.#step(own);
+    const unwritten = writes.filter((it) => this.#failedWrites.includes(it));
+    for (const it of writes) if (!unwritten.includes(it)) it.settle();
+    if (unwritten.length > 0) void this.#step(unwritten);
   }
 
   /** Every step is idempotent by key, so a failed read or swap is retried until the store's timeout. */

@@ -99,11 +99,11 @@ export class LedgerTransaction {
     const { isLeaseHeld, owners } = this.#process;
     if (isLeaseHeld) return;
     const leases = this.#get<Record<string, number>>(LEASES) ?? {};
-    const own = [...owners].map(([it, silentMs]) => [it, this.nowMs + LEASE_MS - silentMs] as const);
+    const renewed = [...owners].map(([it, silentMs]) => [it, this.nowMs + LEASE_MS - silentMs] as const);
     // To save writes, a lease is renewed only after half of its duration.
-    if (own.every(([it, untilMs]) => Math.abs(untilMs - (leases[it] ?? 0)) < LEASE_MS / 2)) return;
+    if (renewed.every(([it, untilMs]) => Math.abs(untilMs - (leases[it] ?? 0)) < LEASE_MS / 2)) return;
     const alive = Object.entries(leases).filter(([it]) => this.isAlive(it));
-    this.#set(LEASES, Object.fromEntries([...alive, ...own]), LEASE_MS);
+    this.#set(LEASES, Object.fromEntries([...alive, ...renewed]), LEASE_MS);
   }
 
   entry(id: string): CreateEntry | undefined {

@@ -213,7 +213,7 @@ describeWithRedis('a queued call is paid once and never lost', () => {
 
   it.each([
     ['a lost response', () => new TypeError('terminated')],
-    ['a failing key function', undefined],
+    ['a failing API key function', undefined],
   ])('if a worker freezes during a poll, another one continues, and the first one wakes to %s', async (_, lost) => {
     const { promise: frozen, resolve: thaw } = deferred();
     let polls = 0;

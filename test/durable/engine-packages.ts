@@ -43,12 +43,12 @@ export function makeProject(engine: EngineName, sources: Readonly<Record<string,
   mkdirSync(join(project, 'node_modules'));
   for (const name of readdirSync(packages)) symlinkSync(join(packages, name), join(project, 'node_modules', name));
   // Copied, because builders name classes and steps after the package's real path.
-  const own = join(project, 'node_modules/gen-client');
-  cpSync(`${ROOT}dist`, join(own, 'dist'), { recursive: true });
-  copyFileSync(`${ROOT}package.json`, join(own, 'package.json'));
+  const installed = join(project, 'node_modules/gen-client');
+  cpSync(`${ROOT}dist`, join(installed, 'dist'), { recursive: true });
+  copyFileSync(`${ROOT}package.json`, join(installed, 'package.json'));
   for (const name of OWN_PACKAGES) {
-    mkdirSync(dirname(join(own, 'node_modules', name)), { recursive: true });
-    symlinkSync(`${ROOT}node_modules/${name}`, join(own, 'node_modules', name));
+    mkdirSync(dirname(join(installed, 'node_modules', name)), { recursive: true });
+    symlinkSync(`${ROOT}node_modules/${name}`, join(installed, 'node_modules', name));
   }
   writeFileSync(join(project, 'package.json'), JSON.stringify({ name: 'videos', type: 'module' }));
   for (const [name, source] of Object.entries(sources)) writeFileSync(join(project, name), source);

@@ -1,4 +1,4 @@
-// Every error of a create includes its key, because calling again with the key never creates a second job.
+// Every error of a create includes its idempotency key, because calling again with it never creates a second job.
 import { describe, expect, it } from 'vitest';
 import { type ClientOptions, createBudget, type GenClient, GenError } from '../../src/index.js';
 import { createStore } from '../../src/ledger/stores.js';

@@ -132,8 +132,8 @@ describe('an account', () => {
     expect(account.limitsFor({ limits: unlimited })).not.toBe(account.limitsFor({ limits }));
   });
 
-  it('counts clients together if their settings differ but their limits are equal', async () => {
-    const account = accountFor('https://together.example', 'key');
+  it('has one count for clients with equal limits, even if other settings differ', async () => {
+    const account = accountFor('https://one-count.example', 'key');
     const other = account.limitsFor({ limits: { 'jobs.get': { limit: 5, windowMs: 1_000 } } });
     (await account.limitsFor({}).acquire('videos.create', { warn }))();
     expect(other.snapshot()['videos.create']).toMatchObject({ free: DOCUMENTED_LIMITS['videos.create'].limit - 1 });
