@@ -264,7 +264,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     [
       'A reload resumes the same job, even if the request was sent twice',
       'test/page/chromium.test.ts',
-      'creates one job over reloads at random moments, in real time',
+      'creates one job despite reloads at random moments',
     ],
     [
       'A double click returns the same run until its job is created',

@@ -29,7 +29,7 @@ describe('generateImage', () => {
     ]);
   });
 
-  it('creates one job per image with a key, and reuses them', async () => {
+  it('creates one job per image, and reuses the jobs if the call is repeated with its key', async () => {
     const { gen, sandbox } = providerOnSandbox();
     const headers = { 'Idempotency-Key': 'order-17' };
     for (let call = 0; call < 2; call++) {
@@ -118,11 +118,11 @@ describe('generateImage', () => {
   it("rejects with the abort's reason, and the job continues", async () => {
     const { gen, sandbox } = providerOnSandbox({ jobDurationMs: 60_000 });
     const controller = new AbortController();
-    const requested = generate(gen, { abortSignal: controller.signal });
+    const generation = generate(gen, { abortSignal: controller.signal });
     await expect.poll(() => sandbox.jobs.length).toBe(1);
     const reason = new Error('the user left');
     controller.abort(reason);
-    await expect(requested).rejects.toBe(reason);
+    await expect(generation).rejects.toBe(reason);
     expect(['queued', 'processing']).toContain(sandbox.jobs[0]?.status);
   });
 

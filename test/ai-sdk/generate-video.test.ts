@@ -35,10 +35,10 @@ describe('experimental_generateVideo', () => {
     const { gen, sandbox } = providerOnSandbox();
     const { promise: received, resolve: deliver } = deferred<{ headers: Record<string, string>; body: string }>();
     const webhook = async () => ({ url: 'https://example.com/hook', received });
-    const requested = generate(gen, { webhook });
+    const generation = generate(gen, { webhook });
     await expect.poll(() => sandbox.jobs.length).toBe(1);
     deliver({ headers: {}, body: '{}' });
-    const { videos } = await requested;
+    const { videos } = await generation;
     expect(videos).toHaveLength(1);
     expect(createsOf(sandbox, '/v1/videos')[0]?.webhook_url).toBe('https://example.com/hook');
   });
@@ -113,7 +113,7 @@ describe('experimental_startVideo and experimental_getVideoStatus', () => {
 
   it("reject another provider's operation", async () => {
     const { gen } = providerOnSandbox();
-    const requested = getVideoStatus(gen.video('svc-video-fast'), { operation: { taskId: 'x' } });
-    await expect(requested).rejects.toThrow(/experimental_startVideo/);
+    const generation = getVideoStatus(gen.video('svc-video-fast'), { operation: { taskId: 'x' } });
+    await expect(generation).rejects.toThrow(/experimental_startVideo/);
   });
 });

@@ -75,10 +75,10 @@ describe.each(WAITS)('with %s', (_, wait) => {
   });
 });
 
-it('rejects images that the core splits with one key before anything is paid', async () => {
+it('rejects an image call with a key that the core splits, before anything is paid', async () => {
   const { gen, sandbox } = providerOnSandbox();
   const model = gen.image('svc-image-fast');
-  const requested = generateImage({ model, prompt, n: 2, maxImagesPerCall: 1, ...KEY_IN_OPTIONS });
-  await expect(requested).rejects.toMatchObject({ name: 'PreflightError', code: 'idempotency_key_reused' });
+  const generation = generateImage({ model, prompt, n: 2, maxImagesPerCall: 1, ...KEY_IN_OPTIONS });
+  await expect(generation).rejects.toMatchObject({ name: 'PreflightError', code: 'idempotency_key_reused' });
   expect(sandbox.requests).toEqual([]);
 });

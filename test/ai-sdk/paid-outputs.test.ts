@@ -70,13 +70,13 @@ describe('a download', () => {
   });
 
   it.each([{}, { poll: { intervalMs: 1 } }])(
-    'rejects with a DownloadError with the job and key if it is always interrupted (%o)',
+    'causes a DownloadError that contains the job and key if it is always interrupted (%o)',
     async (wait) => {
       vi.useFakeTimers();
       const { gen, sandbox } = interruptedProvider(1_000, { bytes: 0 });
       sandbox.faults.add({ match: { method: 'HEAD', path: OUTPUT }, status: 500 });
-      const requested = generateVideo({ model: gen.video('svc-video-fast'), prompt, providerOptions: KEYED, ...wait });
-      const error = await advanceUntil(requested).catch((thrown: unknown) => thrown);
+      const generation = generateVideo({ model: gen.video('svc-video-fast'), prompt, providerOptions: KEYED, ...wait });
+      const error = await advanceUntil(generation).catch((thrown: unknown) => thrown);
       const [job] = sandbox.jobs;
       expect(error).toBeInstanceOf(DownloadError);
       expect(error).toMatchObject({ jobId: job?.id, idempotencyKey: 'order-17', recovery: 'retry' });
@@ -108,11 +108,11 @@ describe('a download', () => {
     expect({ images: images.length, warnings }).toEqual({ images: 1, warnings: [] });
   });
 
-  it('lists all paid jobs if every output fails', async () => {
+  it('causes an error that lists all paid jobs if every output fails', async () => {
     const { gen, sandbox } = providerOnSandbox({ jobDurationMs: 0 });
     sandbox.faults.add({ match: { method: 'GET', path: OUTPUT }, status: 410, code: 'gone', times: 3 });
-    const requested = generateImage({ model: gen.image('svc-image-fast'), prompt, n: 3, providerOptions: QUICK });
-    const error = await requested.catch((thrown: Error) => thrown);
+    const generation = generateImage({ model: gen.image('svc-image-fast'), prompt, n: 3, providerOptions: QUICK });
+    const error = await generation.catch((thrown: Error) => thrown);
     for (const { id } of sandbox.jobs) expect(String(error)).toContain(id);
   });
 });
@@ -136,9 +136,9 @@ describe('a wait', () => {
     vi.useFakeTimers();
     const { gen, sandbox } = providerOnSandbox({ jobDurationMs: 1_000 });
     const model = gen.video('svc-video-fast');
-    const requested = generateVideo({ model, prompt, poll: { intervalMs: 1_000 } });
+    const generation = generateVideo({ model, prompt, poll: { intervalMs: 1_000 } });
     sandbox.faults.add({ match: { method: 'GET', path: /^\/v1\/jobs\/[^/]+$/ }, status: 500, times: 20 });
-    const { videos, providerMetadata } = await advanceUntil(requested);
+    const { videos, providerMetadata } = await advanceUntil(generation);
     expect(videos).toHaveLength(1);
     expect(providerMetadata.gen?.videos).toHaveLength(1);
     expect(sandbox.jobs).toHaveLength(1);
@@ -158,8 +158,8 @@ describe('a wait', () => {
     const { gen, sandbox } = providerOnSandbox({ jobDurationMs: 60_000 });
     const model = gen.video('svc-video-fast');
     const { operation } = await startVideo({ model, prompt, providerOptions: { gen: { timeoutMs: 1 } } });
-    const requested = expect.poll(() => getVideoStatus(model, { operation }).catch((thrown: unknown) => thrown));
-    await requested.toBeInstanceOf(WaitTimeoutError);
+    const poll = expect.poll(() => getVideoStatus(model, { operation }).catch((thrown: unknown) => thrown));
+    await poll.toBeInstanceOf(WaitTimeoutError);
     expect(sandbox.jobs).toHaveLength(1);
   });
 });

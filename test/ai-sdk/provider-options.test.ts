@@ -17,9 +17,9 @@ describe('providerOptions.gen', () => {
   ])('rejects the unknown field %s before anything is sent', async (name, fix) => {
     const { gen, sandbox } = providerOnSandbox();
     const model = gen.image('svc-image-fast');
-    const requested = generateImage({ model, prompt, providerOptions: { gen: { [name]: 'x' } } });
-    await expect(requested).rejects.toThrow(`providerOptions.gen has no option "${name}". `);
-    await expect(requested).rejects.toThrow(fix);
+    const generation = generateImage({ model, prompt, providerOptions: { gen: { [name]: 'x' } } });
+    await expect(generation).rejects.toThrow(`providerOptions.gen has no option "${name}". `);
+    await expect(generation).rejects.toThrow(fix);
     expect(sandbox.requests).toHaveLength(0);
   });
 
@@ -32,8 +32,8 @@ describe('providerOptions.gen', () => {
     const { gen, sandbox } = providerOnSandbox();
     const model = gen.video('svc-video-fast');
     for (const wait of [{}, { poll: { intervalMs: 5 } }]) {
-      const requested = generateVideo({ model, prompt, providerOptions: { gen: options }, ...wait });
-      await expect(requested).rejects.toThrow(message);
+      const generation = generateVideo({ model, prompt, providerOptions: { gen: options }, ...wait });
+      await expect(generation).rejects.toThrow(message);
     }
     expect(sandbox.requests).toHaveLength(0);
   });
@@ -47,14 +47,14 @@ describe('providerOptions.gen', () => {
     expect(body).toEqual({ model: 'svc-video-fast', prompt, ...fields });
   });
 
-  it('waits at most for timeoutMs', async () => {
+  it('waits for at most timeoutMs', async () => {
     const { gen } = providerOnSandbox({ jobDurationMs: 60_000 });
-    const requested = generateImage({
+    const generation = generateImage({
       model: gen.image('svc-image-fast'),
       prompt,
       providerOptions: { gen: { timeoutMs: 50 } },
     });
-    await expect(requested).rejects.toBeInstanceOf(WaitTimeoutError);
+    await expect(generation).rejects.toBeInstanceOf(WaitTimeoutError);
   });
 
   it('recovers from a failed job, and reports the last job', async () => {
@@ -93,9 +93,9 @@ describe('providerOptions.gen', () => {
   it.each(['recover', 'cleanup'])('rejects %s before anything is sent if the AI SDK waits', async (name) => {
     const { gen, sandbox } = providerOnSandbox();
     const value = name === 'cleanup' ? 'after-job' : { generation_failed: 1 };
-    const requested = { model: gen.video('svc-video-fast'), prompt, providerOptions: { gen: { [name]: value } } };
-    await expect(startVideo(requested)).rejects.toThrow(`providerOptions.gen.${name}`);
-    await expect(generateVideo({ ...requested, poll: { intervalMs: 5 } })).rejects.toThrow('without poll and webhook');
+    const settings = { model: gen.video('svc-video-fast'), prompt, providerOptions: { gen: { [name]: value } } };
+    await expect(startVideo(settings)).rejects.toThrow(`providerOptions.gen.${name}`);
+    await expect(generateVideo({ ...settings, poll: { intervalMs: 5 } })).rejects.toThrow('without poll and webhook');
     expect(sandbox.requests).toHaveLength(0);
   });
 });

@@ -19,7 +19,7 @@ export function providerOnSandbox(options: SandboxOptions = {}): {
 /** A short poll interval, for fast tests. */
 export const QUICK = { gen: { pollIntervalMs: 5 } };
 
-/** Returns the bodies of a sandbox's creates. */
+/** Returns the bodies of a sandbox's creates at a path. */
 export function createsOf(sandbox: Sandbox, path: string): readonly Record<string, unknown>[] {
   return sandbox.requests
     .filter((request) => request.method === 'POST' && request.path === path)

@@ -46,7 +46,7 @@ it("serializes a client's model with its base URL", () => {
   expect(serialized).toEqual({ modelId: 'svc-video-pro', config: { baseUrl: 'https://api.example' } });
 });
 
-it('reads the key of a restored model from the environment', async () => {
+it('reads the API key of a restored model from the environment', async () => {
   const { sandbox, gen } = providerOnSandbox();
   const service = await sandbox.listen({ port: 0 });
   try {

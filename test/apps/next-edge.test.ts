@@ -3,14 +3,14 @@ import { afterEach, expect, it, vi } from 'vitest';
 
 afterEach(() => vi.unstubAllGlobals());
 
-it('waits for a turn of the event loop', async () => {
+it('nextTurn waits for a turn of the event loop without them', async () => {
   const unsupported = () => {
     throw new Error('A Node.js API is used which is not supported in the Edge Runtime.');
   };
   vi.stubGlobal('setImmediate', unsupported);
   vi.stubGlobal('MessageChannel', unsupported);
   // The query loads another copy of the module, which captures the stubs.
-  const copy = '../../src/runtime/clock.js?next-edge';
-  const { nextTurn } = (await import(copy)) as typeof import('../../src/runtime/clock.js');
+  const specifier = '../../src/runtime/clock.js?next-edge';
+  const { nextTurn } = (await import(specifier)) as typeof import('../../src/runtime/clock.js');
   await expect(nextTurn()).resolves.toBeUndefined();
 });

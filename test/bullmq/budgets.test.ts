@@ -59,7 +59,7 @@ describeWithRedis('queued calls with a budget', () => {
     expect(sandbox.jobs).toHaveLength(1);
   });
 
-  it("spend from their tenant's budget with budgetScope", async () => {
+  it("spend from their tenant's budget if budgetScope is set", async () => {
     const budget = createBudget({ maxTokens: 15 });
     const { sandbox, queue, startWorker, untilEnded, record } = open({ prices: 10, client: { budget } });
     startWorker({ concurrency: 1 });

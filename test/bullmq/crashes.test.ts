@@ -17,7 +17,7 @@ const WORKERS = 3;
 const KILLS = 50 * SCALE;
 const STOPS = 10 * SCALE;
 const RESTARTS = Math.ceil(3 * SCALE);
-/** Jobs that fail for a review, and for a timeout, and then succeed. */
+/** Calls whose first job fails because of a pending review or a timeout. */
 const PENDING = 20 * SCALE;
 const TIMED_OUT = 20 * SCALE;
 const SPEED = 60;
@@ -39,11 +39,11 @@ describeWithRedis('a queue', () => {
     const queue = createGenQueue(connection, { name: 'crashes' });
     const receiver = await startReceiver(sandbox.webhookSecret, (event) => deliver(queue, event, chance));
     const env = { REDIS_PORT: String(redis.port), BASE_URL: service.url, API_KEY: sandbox.apiKey, QUEUE: 'crashes' };
-    const reported = new Set<string>();
+    const completedIds = new Set<string>();
     const startWorker = async () => {
       const worker = program.start([], { ...env, SPEED: String(SPEED) });
       worker.on('message', (message: { completed?: string } | 'ready') => {
-        if (typeof message === 'object' && message.completed) reported.add(message.completed);
+        if (typeof message === 'object' && message.completed) completedIds.add(message.completed);
       });
       await receiveMessage(worker);
       return worker;
@@ -81,7 +81,7 @@ describeWithRedis('a queue', () => {
       const ended = () => queue.queue.getJobCountByTypes('completed', 'failed');
       await expect.poll(ended, { timeout: 90_000, interval: 500 }).toBe(JOBS);
       expect((await queue.queue.getFailed()).map(({ failedReason }) => failedReason)).toEqual([]);
-      expect([...reported].sort()).toEqual([...ids].sort());
+      expect([...completedIds].sort()).toEqual([...ids].sort());
       const { entries } = sandbox.ledger();
       expect(entries.filter((entry) => entry.type === 'charge')).toHaveLength(JOBS);
       expect(sandbox.jobs).toHaveLength(JOBS + PENDING + TIMED_OUT);
@@ -103,7 +103,7 @@ function shuffle<T>(list: readonly T[], chance: () => number): T[] {
     .map(({ value }) => value);
 }
 
-/** Loses about 30 % of the webhooks and duplicates about 20 %. */
+/** Delivers a webhook to the queue, but loses about 30% of them and duplicates about 20%. */
 async function deliver(queue: GenQueue, event: WebhookEvent, chance: () => number): Promise<void> {
   const roll = chance();
   if (roll < 0.3) return;

@@ -19,8 +19,8 @@ function withRepeatedRejections(fetch: Fetch): Fetch {
   return async (input, init) => {
     const request = new Request(input, init);
     const key = request.headers.get('idempotency-key');
-    const earlier = key && rejections.get(key);
-    if (earlier) return earlier.clone();
+    const rejection = key && rejections.get(key);
+    if (rejection) return rejection.clone();
     const response = await fetch(request);
     if (key && response.status >= 400 && response.status < 500) rejections.set(key, response.clone());
     return response;
@@ -214,43 +214,46 @@ describeWithRedis('a queued call is paid once and never lost', () => {
   it.each([
     ['a lost response', () => new TypeError('terminated')],
     ['a failing API key function', undefined],
-  ])('if a worker freezes during a poll, another one continues, and the first one wakes to %s', async (_, lost) => {
-    const { promise: frozen, resolve: thaw } = deferred();
-    let polls = 0;
-    let keys = 0;
-    const errors: string[] = [];
-    const { sandbox, queue, startWorker, untilEnded, record } = open({
-      client: {
-        // The first poll requests the second key.
-        apiKey: async () => {
-          if (lost === undefined && ++keys === 2) {
-            await frozen;
-            throw new Error('the vault is sealed');
-          }
-          return sandbox.apiKey;
+  ])(
+    'if a worker freezes during a poll, another one continues, and the first one wakes to %s',
+    async (_, pollError) => {
+      const { promise: frozen, resolve: thaw } = deferred();
+      let polls = 0;
+      let keys = 0;
+      const errors: string[] = [];
+      const { sandbox, queue, startWorker, untilEnded, record } = open({
+        client: {
+          // The first poll requests the API key for the second time.
+          apiKey: async () => {
+            if (pollError === undefined && ++keys === 2) {
+              await frozen;
+              throw new Error('the vault is sealed');
+            }
+            return sandbox.apiKey;
+          },
         },
-      },
-      wrap: (fetch) => async (input, init) => {
-        if (lost !== undefined && !isCreate(input, init) && polls++ === 0) {
-          await frozen;
-          throw lost();
-        }
-        return fetch(input, init);
-      },
-    });
-    startWorker({ worker: SHORT_LOCK, onError: (error) => void errors.push(error.message) });
-    await queue.images.create({ prompt }, { jobId: 'order-1' });
-    await expect.poll(() => (lost === undefined ? keys > 1 : polls > 0)).toBe(true);
-    // The lock expires, and another worker continues.
-    startWorker({ worker: SHORT_LOCK });
-    await untilEnded();
-    const before = (await record('order-1')).data;
-    thaw();
-    await expect.poll(() => errors.join()).toContain('lock');
-    expect((await record('order-1')).data).toEqual(before);
-    expect(await queue.queue.getCompletedCount()).toBe(1);
-    expect(sandbox.jobs).toHaveLength(1);
-  });
+        wrap: (fetch) => async (input, init) => {
+          if (pollError !== undefined && !isCreate(input, init) && polls++ === 0) {
+            await frozen;
+            throw pollError();
+          }
+          return fetch(input, init);
+        },
+      });
+      startWorker({ worker: SHORT_LOCK, onError: (error) => void errors.push(error.message) });
+      await queue.images.create({ prompt }, { jobId: 'order-1' });
+      await expect.poll(() => (pollError === undefined ? keys > 1 : polls > 0)).toBe(true);
+      // The lock expires, and another worker continues.
+      startWorker({ worker: SHORT_LOCK });
+      await untilEnded();
+      const before = (await record('order-1')).data;
+      thaw();
+      await expect.poll(() => errors.join()).toContain('lock');
+      expect((await record('order-1')).data).toEqual(before);
+      expect(await queue.queue.getCompletedCount()).toBe(1);
+      expect(sandbox.jobs).toHaveLength(1);
+    },
+  );
 
   it('if the service requests an immediate retry, which the worker delays', async () => {
     const { sandbox, queue, startWorker, keys } = open();

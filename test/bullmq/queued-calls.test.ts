@@ -143,7 +143,7 @@ describeWithRedis('calls queued on BullMQ', () => {
     expect(sandbox.jobs).toHaveLength(1);
   });
 
-  it("recover with the call's rules, or the worker's", async () => {
+  it("recover with their rules, or with the worker's", async () => {
     const { sandbox, queue, startWorker, untilEnded, record, keys } = open();
     sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_unavailable' });
     startWorker({ recover: { generation_timeout: 1 } });
@@ -216,18 +216,21 @@ describeWithRedis('calls queued on BullMQ', () => {
     await expect.poll(() => sandbox.jobs.length).toBe(1);
   });
 
-  it.each(['', 'a:b', '17', '-17', 17, null, 'delayed', 'über', 'x'.repeat(256)])('reject the ID %j', async (jobId) => {
-    const { queue } = open();
-    await expect(queue.videos.create({ prompt }, { jobId: jobId as never })).rejects.toThrow(/must be/);
-    await expect(queue.videos.create({ prompt, idempotency_key: jobId as never })).rejects.toThrow(/must be/);
-    expect(await queue.queue.getPrioritizedCount()).toBe(0);
-  });
+  it.each(['', 'a:b', '17', '-17', 17, null, 'delayed', 'über', 'x'.repeat(256)])(
+    'are rejected with the ID %j',
+    async (jobId) => {
+      const { queue } = open();
+      await expect(queue.videos.create({ prompt }, { jobId: jobId as never })).rejects.toThrow(/must be/);
+      await expect(queue.videos.create({ prompt, idempotency_key: jobId as never })).rejects.toThrow(/must be/);
+      expect(await queue.queue.getPrioritizedCount()).toBe(0);
+    },
+  );
 
   it.each([
     ['repeat', { every: 1000 }, 'upsertJobScheduler'],
     ['attempts', 1, "don't count as attempts"],
     ['backoff', 10, 'retryDelayMs to createGenWorker'],
-  ])('reject the BullMQ option %s, and say what to do instead', async (name, value, message) => {
+  ])('are rejected with the BullMQ option %s, and the error states an alternative', async (name, value, message) => {
     const { queue } = open();
     const requested = queue.videos.create({ prompt }, { [name]: value } as never);
     await expect(requested).rejects.toThrow(`queue.videos.create has no option "${name}"`);
@@ -235,7 +238,7 @@ describeWithRedis('calls queued on BullMQ', () => {
     expect(await queue.queue.getPrioritizedCount()).toBe(0);
   });
 
-  it('reject an unknown option with a suggestion', async () => {
+  it('are rejected with an unknown option, as are queues and workers', async () => {
     const { queue, startWorker, connection } = open();
     await expect(queue.videos.create({ prompt }, { job_id: 'a' } as never)).rejects.toThrow(
       'queue.videos.create has no option "job_id". Did you mean "jobId"?',

@@ -65,10 +65,10 @@ describeWithRedis('files in queued calls', () => {
     const { sandbox, queue, startWorker, untilEnded, record } = queues.open({ client: { maxRetries: 0 } });
     sandbox.faults.add({ match: { path: '/v1/uploads/complete' }, status: 503, times: 1 });
     await queue.images.create({ prompt, reference_upload_ids: [png()] }, { jobId: 'temporary' });
-    const removed = join(directory, 'removed.png');
-    await writeFile(removed, PNG);
-    await queue.images.create({ prompt, reference_upload_ids: [fromPath(removed)] }, { jobId: 'permanent' });
-    await rm(removed);
+    const removedPath = join(directory, 'removed.png');
+    await writeFile(removedPath, PNG);
+    await queue.images.create({ prompt, reference_upload_ids: [fromPath(removedPath)] }, { jobId: 'permanent' });
+    await rm(removedPath);
     const errors: string[] = [];
     startWorker({ onFailed: ({ message }) => void errors.push(message) });
     await untilEnded(2);
@@ -86,9 +86,9 @@ describeWithRedis('files in queued calls', () => {
     ['a missing path', () => fromPath(join(directory, 'no.png')), 'no.png'],
   ])('%s is rejected when it is queued', async (_, source, message) => {
     const { queue } = queues.open();
-    const rejected = queue.videos.create({ prompt, first_frame_upload_id: source() });
-    await expect(rejected).rejects.toThrow(/^first_frame_upload_id: /);
-    await expect(rejected).rejects.toThrow(message);
+    const create = queue.videos.create({ prompt, first_frame_upload_id: source() });
+    await expect(create).rejects.toThrow(/^first_frame_upload_id: /);
+    await expect(create).rejects.toThrow(message);
     expect(await queue.queue.count()).toBe(0);
   });
 });

@@ -1,4 +1,4 @@
-// Records of a newer version, of an order that has ended, and with an ID that is queued again.
+// Records of newer versions, calls that have ended, used IDs, queues that share an account, and invalid queues.
 import { GenError } from 'gen-client';
 import { createGenQueue, createGenWorker } from 'gen-client/bullmq';
 import { describe, expect, it } from 'vitest';
@@ -24,10 +24,10 @@ describeWithRedis('a record of a newer version', () => {
         run: { version: 1, step: { type: 'wait', jobId: null, ms: 1, onTimeout: null, next: { type: 'review' } } },
       },
     ],
-  ])('%s is reported and skipped without a request', async (_, newer) => {
+  ])('%s is reported and skipped without a request', async (_, fields) => {
     const { sandbox, queue, startWorker, untilAsleep, failures } = open();
     const errors: string[] = [];
-    const data = { params: { prompt }, ...newer } as unknown as GenJobData;
+    const data = { params: { prompt }, ...fields } as unknown as GenJobData;
     await queue.queue.add('videos', data, { jobId: 'order-1' });
     startWorker({ onError: ({ message }) => void errors.push(message) });
     for (let at = 0; at < 3; at++) {
@@ -42,35 +42,35 @@ describeWithRedis('a record of a newer version', () => {
   });
 });
 
-describeWithRedis('an order that has ended', () => {
+describeWithRedis('a call that has ended', () => {
   const { open } = queuesOnSandboxes();
 
-  it('throws call_ended when it is queued again', async () => {
+  it('is rejected with call_ended when it is queued again', async () => {
     const { queue, startWorker, untilEnded, keys } = open();
     startWorker();
     await queue.videos.create({ prompt }, { jobId: 'order-1' });
     await untilEnded();
-    const requested = queue.videos.create({ prompt }, { jobId: 'order-1' });
-    await expect(requested).rejects.toThrow(
+    const repeatedCreate = queue.videos.create({ prompt }, { jobId: 'order-1' });
+    await expect(repeatedCreate).rejects.toThrow(
       'queue.videos.create: "order-1" has completed, so it was not queued again. Its job is the result of its record, queue.queue.getJob("order-1"). Pass another jobId to create another one.',
     );
-    await expect(requested).rejects.toBeInstanceOf(GenError);
+    await expect(repeatedCreate).rejects.toBeInstanceOf(GenError);
     // A source with at-least-once delivery can ignore this code.
-    await expect(requested).rejects.toMatchObject({ code: 'call_ended', recovery: 'none' });
+    await expect(repeatedCreate).rejects.toMatchObject({ code: 'call_ended', recovery: 'none' });
     expect(keys()).toEqual(['order-1']);
   });
 
-  it('throws call_ended with its failure, and suggests retry() or another ID', async () => {
+  it('is rejected with its failure, and the message suggests retry() or another ID', async () => {
     const { sandbox, queue, startWorker, untilEnded, record, keys } = open();
     sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_rejected' });
     startWorker();
     await queue.videos.create({ prompt }, { jobId: 'order-1' });
     await untilEnded();
-    const requested = queue.videos.create({ prompt }, { jobId: 'order-1' });
-    await expect(requested).rejects.toThrow(
+    const repeatedCreate = queue.videos.create({ prompt }, { jobId: 'order-1' });
+    await expect(repeatedCreate).rejects.toThrow(
       /"order-1" has failed \(JobFailedError: .*generation_rejected.*\).*retry\(\) on its record.*another jobId/,
     );
-    await expect(requested).rejects.toMatchObject({ code: 'call_ended' });
+    await expect(repeatedCreate).rejects.toMatchObject({ code: 'call_ended' });
     await (await record('order-1')).retry();
     await expect.poll(() => queue.queue.getCompletedCount()).toBe(1);
     expect(keys()).toEqual(['order-1', 'order-1:r2']);
@@ -152,7 +152,7 @@ describeWithRedis('two queues of one account', () => {
   const { open, store } = queuesOnSandboxes();
 
   it.each(['in one process', 'over a store'])(
-    "%s: reject each other's IDs, and find the job of a redelivery with other params",
+    "reject each other's IDs, and find the job of a repeated call despite changed params (%s)",
     async (place) => {
       const client = () => (place === 'over a store' ? { store: store() } : {});
       const films = open({ clock: 'manual', jobDurationMs: 1000, client: client() });
@@ -186,7 +186,7 @@ describeWithRedis('two queues of one account', () => {
   );
 });
 
-describe('an invalid queue', () => {
+describe('an invalid queue or worker', () => {
   const CLIENT = { withOptions: () => {} };
   const connectionError = (value: string) =>
     `connection must be what BullMQ accepts, not ${value}. Pass { url: 'redis://…' }, or a Redis client.`;
@@ -199,7 +199,7 @@ describe('an invalid queue', () => {
     ['a Redis Cluster', { isCluster: true }, {}, CLUSTER_ERROR],
     ['a Redis Cluster with an empty hash tag', { isCluster: true }, { prefix: '{}gen{' }, CLUSTER_ERROR],
     ["the name of another queue's index", { port: 1 }, { name: 'film.gen-client-jobs' }, ': name must not end with'],
-  ])('throws for %s before it opens a connection', (_, connection, location, message) => {
+  ])('with %s is rejected before a connection is opened', (_, connection, location, message) => {
     const before = process.getActiveResourcesInfo().length;
     for (const create of [
       () => createGenQueue(connection as never, location),
@@ -216,7 +216,7 @@ describe('an invalid queue', () => {
     ['without a client', undefined, {}, 'createGenWorker: client must be a GenClient'],
     // A crash must not fail a paid call.
     ['with maxStalledCount', CLIENT, { maxStalledCount: 0 }, 'worker.maxStalledCount is not supported'],
-  ])('throws for a worker %s before it opens a connection', (_, client, worker, message) => {
+  ])('%s is rejected before a connection is opened', (_, client, worker, message) => {
     const before = process.getActiveResourcesInfo().length;
     const create = () => createGenWorker({ host: '127.0.0.1', port: 1 }, client as never, { worker });
     expect(create).toThrow(message);

@@ -1,4 +1,4 @@
-// Failures other than the job's don't count as BullMQ's attempts. They are retried, and in the end reported.
+// Failures other than the job's use no BullMQ attempts. The worker retries them, and finally reports them.
 import { UnrecoverableError } from 'bullmq';
 import { expect, it, vi } from 'vitest';
 import { describeWithRedis, isCreate, PNG, queuesOnSandboxes } from './queue-on-sandbox.js';
@@ -48,18 +48,18 @@ describeWithRedis('a queued call', () => {
     expect(failures).toEqual([]);
     // A day passes. The clock continues, so that sleeping calls wake.
     const now = Date.now.bind(Date);
-    const later = vi.spyOn(Date, 'now').mockImplementation(() => now() + DAY_MS);
+    const dateNow = vi.spyOn(Date, 'now').mockImplementation(() => now() + DAY_MS);
     try {
       await untilEnded();
     } finally {
-      later.mockRestore();
+      dateNow.mockRestore();
     }
     expect(sandbox.requests).toHaveLength(requestsBefore);
     expect(failures).toMatchObject([{ name: 'GenError', message: 'onCompleted failed: S3 is down' }]);
     expect((await record('order-1')).data.failure).toMatchObject({ message: 'onCompleted failed: S3 is down' });
   });
 
-  it('calls onCompleted again if an operator restarts a call that failed in it', async () => {
+  it('calls onCompleted again if it failed there and an operator restarts it', async () => {
     const { sandbox, queue, startWorker, untilEnded, record } = open();
     const failures: string[] = [];
     let hasDisk = false;
@@ -79,7 +79,7 @@ describeWithRedis('a queued call', () => {
     expect(sandbox.jobs).toHaveLength(1);
   });
 
-  it('continues after a client failure, for example of apiKey', async () => {
+  it('continues after a failure in the client, for example in apiKey', async () => {
     let failuresLeft = 12;
     const apiKey = () => {
       if (failuresLeft-- > 0) throw new Error('the vault is sealed');

@@ -17,7 +17,7 @@ const { rows, kills, fullDisks } = IS_FULL
   : { rows: 8, kills: 2, fullDisks: 1 };
 const SEED = Number(process.env.SEED ?? 1);
 const CONCURRENCY = 4;
-const WORDS = ['batch', 'prompts.jsonl', '--out', 'out/', '--concurrency', `${CONCURRENCY}`, '--poll', '100ms'];
+const ARGS = ['batch', 'prompts.jsonl', '--out', 'out/', '--concurrency', `${CONCURRENCY}`, '--poll', '100ms'];
 /** Free disk space: too little for the store, or for a file. */
 const FREE_BYTES = [0, 24 * 1024];
 
@@ -49,29 +49,29 @@ interface PromptRow {
   readonly prompt: string;
   readonly [param: string]: unknown;
 }
-const all = Array.from({ length: rows }, (_, at): PromptRow => {
+const futureRows = Array.from({ length: rows }, (_, at): PromptRow => {
   if (at % 6 === 0) return { id: `clip-${at}`, call: 'videos', prompt: `clip ${at}`, duration: 4, resolution: '480p' };
   const references = at % 5 === 0 ? { reference_upload_ids: ['fox.png'] } : {};
   return { call: 'images', prompt: `picture ${at}`, ...references };
 });
 /** The file grows between runs, so that each run has work to do. */
 const prompts: PromptRow[] = [];
-const add = (count: number) => void prompts.push(...all.splice(0, count));
+const add = (count: number) => void prompts.push(...futureRows.splice(0, count));
 const writePrompts = () =>
   writeFileSync(join(folder, 'prompts.jsonl'), prompts.map((row) => JSON.stringify(row)).join('\n'));
 const env = () => ({ GEN_API_KEY: sandbox.apiKey, GEN_BASE_URL: url });
-const start = () => spawnCli(WORDS, { env: env(), cwd: folder });
-const unpaid = () => prompts.filter(({ prompt }) => !sandbox.jobs.some((job) => job.prompt === prompt));
+const start = () => spawnCli(ARGS, { env: env(), cwd: folder });
+const rowsWithoutJob = () => prompts.filter(({ prompt }) => !sandbox.jobs.some((job) => job.prompt === prompt));
 const files = () => readdirSync(join(folder, 'out')).filter((name) => /\.(png|mp4)$/.test(name));
-const unsaved = () => sandbox.jobs.length - files().length;
+const jobsWithoutFile = () => sandbox.jobs.length - files().length;
 const anyOf = <T>(list: readonly T[]): T | undefined => list[Math.floor(random() * list.length)];
 
-/** Changes the prompt of an unpaid row, moves another row, and adds rows until this many are unpaid. */
+/** Edits one unpaid row, moves another, and adds rows until this many are unpaid. Returns the number of edited rows. */
 function edit(unpaidRows: number): number {
-  const changed = anyOf(unpaid());
+  const changed = anyOf(rowsWithoutJob());
   if (changed) prompts[prompts.indexOf(changed)] = { ...changed, prompt: `${changed.prompt}, edited` };
   prompts.push(...prompts.splice(Math.floor(random() * prompts.length), 1));
-  add(Math.max(0, unpaidRows - unpaid().length));
+  add(Math.max(0, unpaidRows - rowsWithoutJob().length));
   writePrompts();
   return changed ? 1 : 0;
 }
@@ -90,9 +90,9 @@ async function kill(): Promise<boolean> {
 }
 
 /** Runs the batch on a full disk. It must stop and pay only for creates in flight. */
-async function runOnFullDisk(small: SmallDisk): Promise<void> {
-  small.fill(anyOf(FREE_BYTES) ?? 0);
-  const before = unsaved();
+async function runOnFullDisk(smallDisk: SmallDisk): Promise<void> {
+  smallDisk.fill(anyOf(FREE_BYTES) ?? 0);
+  const before = jobsWithoutFile();
   const startMs = Date.now();
   const { code, stdout, stderr } = await start().ended;
   // The process must not wait for failed writes.
@@ -101,8 +101,8 @@ async function runOnFullDisk(small: SmallDisk): Promise<void> {
   expect(code).toBeGreaterThan(0);
   // If the store can't be opened, the batch ends before the first row.
   expect(stdout).toMatch(/^$|[1-9]\d* (failed|not started)/);
-  expect(unsaved() - before).toBeLessThanOrEqual(CONCURRENCY);
-  small.empty();
+  expect(jobsWithoutFile() - before).toBeLessThanOrEqual(CONCURRENCY);
+  smallDisk.empty();
 }
 
 const name = `creates one job, file, and charge for each of ${rows} rows over ${kills} SIGKILLs, ${fullDisks} full disks, and edits`;
@@ -113,31 +113,31 @@ it(name, async () => {
     sandbox.faults.add({ match: { method: 'POST', path }, commitThenDrop: true, probability: 0.2 });
     sandbox.faults.add({ match: { method: 'POST', path }, latencyMs: 150, probability: 0.5 });
   }
-  const done = { kills: 0, fullDisks: 0, edits: 0 };
-  const every = Math.ceil(kills / fullDisks);
+  const totals = { kills: 0, fullDisks: 0, edits: 0 };
+  const roundsPerFullDisk = Math.ceil(kills / fullDisks);
   for (let round = 0; round < kills; round++) {
-    if (disk && round % every === 0) {
-      done.edits += edit(CONCURRENCY + 2);
+    if (disk && round % roundsPerFullDisk === 0) {
+      totals.edits += edit(CONCURRENCY + 2);
       await runOnFullDisk(disk);
-      done.fullDisks += 1;
+      totals.fullDisks += 1;
     }
-    done.edits += edit(3);
-    if (await kill()) done.kills += 1;
+    totals.edits += edit(3);
+    if (await kill()) totals.kills += 1;
   }
-  add(all.length);
+  add(futureRows.length);
   writePrompts();
-  expect(done.kills).toBeGreaterThanOrEqual(kills / 2);
-  const { code, stdout } = await spawnCli([...WORDS, '--json'], { env: env(), cwd: folder }).ended;
+  expect(totals.kills).toBeGreaterThanOrEqual(kills / 2);
+  const { code, stdout } = await spawnCli([...ARGS, '--json'], { env: env(), cwd: folder }).ended;
   const { report } = JSON.parse(stdout.trim().split('\n').at(-1) ?? '');
   const charges = sandbox.ledger().entries.filter(({ type }) => type === 'charge');
   const counts = { jobs: sandbox.jobs.length, files: files().length, charges: charges.length };
   expect({ code, ...counts }).toEqual({ code: 0, jobs: rows, files: rows, charges: rows });
   expect(report).toMatchObject({ rows, completed: rows, tokens: sandbox.ledger().spentTokens });
   if (IS_FULL)
-    console.log({ seed: SEED, rows, ...done, creates: createsOf(), requests: sandbox.requests.length, ...report });
+    console.log({ seed: SEED, rows, ...totals, creates: createCount(), requests: sandbox.requests.length, ...report });
 }, 400_000);
 
 /** Returns the number of creates sent, including retries. */
-function createsOf(): number {
+function createCount(): number {
   return sandbox.requests.filter(({ method, path }) => method === 'POST' && /images|videos/.test(path)).length;
 }

@@ -9,7 +9,7 @@ import { runCli } from './run-cli.js';
 
 const fixture = cliOnSandbox();
 const { sandbox, pathOf } = fixture;
-const WORDS = ['batch', 'prompts.jsonl', '--out', 'out/', ...QUICK];
+const ARGS = ['batch', 'prompts.jsonl', '--out', 'out/', ...QUICK];
 const IMAGE = { call: 'images', model: 'svc-image-fast' };
 const { prompts, batch: run, batchJson: batch } = batchOn(fixture);
 /** Writes rows with different prompts. */
@@ -20,8 +20,8 @@ const CREATE = { method: 'POST', path: '/v1/images' } as const;
 const LOST = { match: CREATE, commitThenDrop: true };
 const POLL_NOT_FOUND = { match: { method: 'GET', path: '/v1/jobs/*' }, status: 404, code: 'job_not_found', times: 1 };
 const fillDisk = () => {
-  const full = Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' });
-  return vi.spyOn(PartFile.prototype, 'write').mockRejectedValue(full);
+  const error = Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' });
+  return vi.spyOn(PartFile.prototype, 'write').mockRejectedValue(error);
 };
 afterEach(() => void vi.restoreAllMocks());
 
@@ -53,8 +53,8 @@ describe("a 403 response to a file's PUT", () => {
       return sandbox.fetch(new Request(request.url.replace(storage, sandbox.baseUrl), { method, headers, body }));
     };
     const createClient = (options: ClientOptions) => sandbox.client({ fetch, ...options });
-    const words = [...WORDS, '--json', '--concurrency', '1'];
-    const { code, stdout } = await runCli(words, { ...fixture.options, createClient });
+    const args = [...ARGS, '--json', '--concurrency', '1'];
+    const { code, stdout } = await runCli(args, { ...fixture.options, createClient });
     const { report } = JSON.parse(stdout.trim().split('\n').at(-1) ?? '');
     expect({ code, ...report }).toMatchObject({ code: 0, completed: 5, failed: 0, notStarted: 0 });
     expect(rejections).toBeLessThan(0);
@@ -97,8 +97,8 @@ describe('--max-tokens', () => {
     sandbox.faults.add({ ...LOST, times: 1_000 });
     // The retries pause for 20 seconds.
     const restoreTime = startFastTime(20);
-    const stopped = await batch('--max-tokens', '500').finally(restoreTime);
-    expect(stopped.report).toMatchObject({ completed: 0, failed: 1, notStarted: 3 });
+    const firstRun = await batch('--max-tokens', '500').finally(restoreTime);
+    expect(firstRun.report).toMatchObject({ completed: 0, failed: 1, notStarted: 3 });
     expect(sandbox.jobs).toHaveLength(1);
     sandbox.faults.clear();
     const { report } = await batch('--max-tokens', '500');
@@ -177,7 +177,7 @@ describe("a row's name", () => {
   it("can't equal the name of a directory", async () => {
     prompts({ ...row, prompt: 'a fox' });
     mkdirSync(pathOf('out/fox.png'), { recursive: true });
-    for (const words of [[], ['--force']]) expect((await batch(...words)).code).toBe(2);
+    for (const args of [[], ['--force']]) expect((await batch(...args)).code).toBe(2);
     expect(sandbox.requests).toEqual([]);
   });
 });
@@ -191,7 +191,7 @@ it('an idempotency_key that another run used with a different prompt is rejected
   // Another process doesn't remember the key.
   const createClient: CliHost['createClient'] = (options) => sandbox.client(options);
   const message = 'line 1: idempotency_key "order-1" was already used with different params. Use a new key.';
-  const { code, stderr } = await runCli(WORDS, { ...fixture.options, createClient });
+  const { code, stderr } = await runCli(ARGS, { ...fixture.options, createClient });
   expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining(message) });
   expect(sandbox.requests).toHaveLength(before);
 });
@@ -203,7 +203,7 @@ it("a file that can't be saved is reported separately from failed jobs, with the
   };
   const createClient: CliHost['createClient'] = (options) =>
     fixture.options.createClient({ ...options, hooks: { ...options.hooks, onJob } });
-  const { code, stdout, stderr } = await runCli([...WORDS, '--concurrency', '1'], { ...fixture.options, createClient });
+  const { code, stdout, stderr } = await runCli([...ARGS, '--concurrency', '1'], { ...fixture.options, createClient });
   expect(code).toBe(1);
   expect(stdout).toMatch(/line 1 {2}fox-0 {2}not saved .* Continue with: gen-client download job_\w+ --out out\//);
   expect(stdout).toContain('8 rows: 7 completed, 0 failed, 1 not saved, 0 not started.');
@@ -237,18 +237,19 @@ describe('a stopped batch', () => {
     mkdirSync(pathOf('out'));
     // Three creates are sent, and the others queue.
     const limits = { 'videos.create': { limit: 3, windowMs: 600_000 } };
-    const limited = (more: object) => {
-      const createClient: CliHost['createClient'] = (options) => fixture.options.createClient({ ...options, ...more });
-      return runCli(WORDS, { ...fixture.options, createClient });
+    const runWith = (clientOptions: object) => {
+      const createClient: CliHost['createClient'] = (options) =>
+        fixture.options.createClient({ ...options, ...clientOptions });
+      return runCli(ARGS, { ...fixture.options, createClient });
     };
     const write = fillDisk();
-    const { code, stdout, stderr } = await limited({ limits });
+    const { code, stdout, stderr } = await runWith({ limits });
     write.mockRestore();
     expect(code).not.toBe(0);
     expect(sandbox.jobs).toHaveLength(3);
     expect(stdout).toContain('3 not saved, 4 not started.');
     expect(stderr).toContain('Stopped: ');
-    expect((await limited({ rateLimit: 'off' })).stdout).toContain('7 rows: 7 completed');
+    expect((await runWith({ rateLimit: 'off' })).stdout).toContain('7 rows: 7 completed');
     expect(sandbox.jobs).toHaveLength(7);
   });
 

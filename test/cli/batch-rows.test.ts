@@ -74,7 +74,7 @@ describe('an invalid row', () => {
     ]);
   });
 
-  it('is listed with at most twenty others and a count of the rest', async () => {
+  it('is listed if it is one of the first twenty, and the others are counted', async () => {
     const message = await parseError('7\n'.repeat(23));
     expect(message.split('; ')).toHaveLength(21);
     expect(message).toMatch(/line 20: not a JSON object; and 3 more$/);
@@ -100,7 +100,7 @@ describe('an invalid prompts file', () => {
       'rows.csv',
       'line 2: videos.create: Unknown parameter "Duration". Did you mean "duration"?',
     ],
-    ['with a column of two words', 'aspect ratio,prompt\n1:1,a\n', 'rows.csv', 'Did you mean "aspect_ratio"?'],
+    ['with a column of two args', 'aspect ratio,prompt\n1:1,a\n', 'rows.csv', 'Did you mean "aspect_ratio"?'],
   ])('%s: %j in %s', async (_, text, name, message) => {
     expect(await parseError(text, name)).toContain(message);
   });
@@ -121,8 +121,8 @@ describe('a row', () => {
       { prompt: 'a', extraBody: { shiny: 1 } },
       { params: { prompt: 'a' }, extraBody: { shiny: 1 } },
     ],
-  ])('%j is parsed as %j', async (given, expected) => {
-    expect(await readAll(given)).toMatchObject([{ line: 1, key: expect.any(String), ...expected }]);
+  ])('%j is parsed as %j', async (row, expected) => {
+    expect(await readAll(row)).toMatchObject([{ line: 1, key: expect.any(String), ...expected }]);
   });
 
   it('can follow a byte order mark, blank lines, and carriage returns, and has a line number', async () => {
@@ -140,8 +140,8 @@ describe('a row', () => {
       { prompt: 'b', first_frame_upload_id: './shots/../fox.png' },
       { prompt: 'c', first_frame_upload_id: 'owl' },
     );
-    const [one, same, other] = rows.map(({ params }) => params.first_frame_upload_id);
-    expect([typeof one, same === one, typeof other, other === one]).toEqual(['object', true, 'object', false]);
+    const [fox, sameFox, owl] = rows.map(({ params }) => params.first_frame_upload_id);
+    expect([typeof fox, sameFox === fox, typeof owl, owl === fox]).toEqual(['object', true, 'object', false]);
   });
 });
 
@@ -184,7 +184,7 @@ describe('a CSV cell', () => {
     expect(message).toContain(problem);
   });
 
-  it('is always text in prompt, id, and label, and ignored if empty', async () => {
+  it('is always a string in prompt, id, and label, and is ignored if empty', async () => {
     const text = 'prompt,id,label,duration,,call,extraBody\n007,12,3,,x,,\n"[slow]",true,{,4,,videos,"{""shiny"":1}"\n';
     const rows = await read(text, 'rows.csv');
     expect(rows.map(({ key, content, hasOwnKey, ...row }) => row)).toEqual([
@@ -222,15 +222,15 @@ describe("a row's idempotency key", () => {
 
   it("changes with the file's name, the call, the ID, the params, and the number of equal rows", async () => {
     const plain = { prompt: 'a' };
-    const all = [
+    const allKeys = [
       await keys([plain, plain, plain]),
       await keys([plain], 'other.jsonl'),
       await keys([{ ...plain, call: 'images' }]),
       await keys([{ ...plain, id: 'fox' }]),
       await keys([{ prompt: 'b' }]),
     ].flat();
-    expect(new Set(all).size).toBe(7);
-    expect(await keys([plain])).toEqual(all.slice(0, 1));
+    expect(new Set(allKeys).size).toBe(7);
+    expect(await keys([plain])).toEqual(allKeys.slice(0, 1));
   });
 
   it("changes with an uploaded file's content, not with its name", async () => {

@@ -5,10 +5,11 @@ import { runCli } from './run-cli.js';
 
 const fixture = cliOnSandbox({ 'fox.png': FOX_PNG });
 const { sandbox, cli, start, pathOf } = fixture;
-const WORDS = ['batch', 'prompts.jsonl', '--out', 'out/', ...QUICK];
+const ARGS = ['batch', 'prompts.jsonl', '--out', 'out/', ...QUICK];
 const IMAGE = { call: 'images', params: { prompt: 'a fox', model: 'svc-image-fast' } };
 const { prompts, batch, batchJson, media } = batchOn(fixture);
-const posts = (path: RegExp) => sandbox.requests.filter((one) => one.method === 'POST' && path.test(one.path));
+const posts = (path: RegExp) =>
+  sandbox.requests.filter((request) => request.method === 'POST' && path.test(request.path));
 
 describe('a batch', () => {
   it('creates a job per row, uploads and later deletes its inputs, saves its file, and sums the cost', async () => {
@@ -92,7 +93,7 @@ describe('a batch', () => {
 
   it('loses no job and no file on Ctrl-C, and resumes', async () => {
     prompts(...Array.from({ length: 5 }, (_, at) => ({ call: 'images', params: { prompt: `${at} [slow:1s]` } })));
-    const run = start(...WORDS);
+    const run = start(...ARGS);
     await expect.poll(() => sandbox.jobs.length).toBe(5);
     run.interrupt();
     expect(await run.ended).toMatchObject({ code: 130, stderr: expect.stringContaining('Run the same command again') });
@@ -106,7 +107,7 @@ describe('a usage error is reported before anything is sent', () => {
     prompts(IMAGE);
     const env = { GEN_API_KEY: sandbox.apiKey };
     const stderr = expect.stringMatching(/^Error: baseUrl is missing\./);
-    expect(await runCli(WORDS, { ...fixture.options, env })).toMatchObject({ code: 2, stderr });
+    expect(await runCli(ARGS, { ...fixture.options, env })).toMatchObject({ code: 2, stderr });
   });
 
   it.each([
@@ -114,17 +115,17 @@ describe('a usage error is reported before anything is sent', () => {
     [['batch', 'prompts.jsonl', '--out', '-'], 'Pass a directory'],
     [['batch', 'prompts.jsonl', '--out', '/proc/x'], '--out: '],
     [['batch', 'none.jsonl', '--out', 'out'], '"none.jsonl" cannot be read'],
-  ])('for %j: %s', async (words, message) => {
+  ])('for %j: %s', async (args, message) => {
     prompts(IMAGE);
-    expect(await cli(...words)).toMatchObject({ code: 2, stderr: expect.stringContaining(message) });
+    expect(await cli(...args)).toMatchObject({ code: 2, stderr: expect.stringContaining(message) });
     expect(sandbox.requests).toEqual([]);
   });
 });
 
 describe('standard input', () => {
   const row = JSON.stringify(IMAGE);
-  const batchOf = (path: string, input: string, ...words: string[]) =>
-    runCli(['batch', path, '--out', 'out/', ...QUICK, ...words], { ...fixture.options, input });
+  const batchOf = (path: string, input: string, ...args: string[]) =>
+    runCli(['batch', path, '--out', 'out/', ...QUICK, ...args], { ...fixture.options, input });
 
   it('is read for "-" with a name that identifies its rows in the next run', async () => {
     expect((await batchOf('-', row, '--name', 'foxes')).code).toBe(0);
@@ -164,7 +165,7 @@ describe('failed rows', () => {
     prompts({ call: 'images', params: { prompt: 'a [slow:1s]' } });
     sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_failed' });
     expect((await batch()).code).toBe(1);
-    const run = start(...WORDS, '--retry-failed');
+    const run = start(...ARGS, '--retry-failed');
     await expect.poll(() => sandbox.jobs.length).toBe(2);
     run.interrupt();
     expect((await run.ended).code).toBe(130);
@@ -210,8 +211,8 @@ it('--max-tokens applies to all runs, and learns prices from the first row of ea
 
 describe('the result of a row without a file includes a code', () => {
   const image = (prompt: string) => ({ call: 'images', prompt, model: 'svc-image-fast' });
-  const reported = async (...words: string[]) =>
-    (await batchJson('--concurrency', '1', ...words)).rows.map(({ status, error }) => [
+  const outcomes = async (...args: string[]) =>
+    (await batchJson('--concurrency', '1', ...args)).rows.map(({ status, error }) => [
       status,
       error?.name,
       error?.code,
@@ -223,19 +224,19 @@ describe('the result of a row without a file includes a code', () => {
     ['[blocked]', 'JobBlockedError', 'job_blocked'],
   ])('for a job that ended with %s: a %s', async (prompt, name, code) => {
     prompts(image(prompt));
-    expect(await reported()).toEqual([['failed', name, code]]);
-    expect(await reported()).toEqual([['failed', name, code]]);
+    expect(await outcomes()).toEqual([['failed', name, code]]);
+    expect(await outcomes()).toEqual([['failed', name, code]]);
   });
 
   it('for a job that timed out', async () => {
     prompts(image('[stall]'));
-    expect(await reported('--timeout', '300ms')).toEqual([['pending', 'WaitTimeoutError', 'timeout']]);
+    expect(await outcomes('--timeout', '300ms')).toEqual([['pending', 'WaitTimeoutError', 'timeout']]);
   });
 
   it('for a rejected row, and for rows not started after it', async () => {
     sandbox.faults.add({ match: { method: 'POST', path: '/v1/images' }, status: 503, code: 'dispatch_disabled' });
     prompts(image('a fox'), image('an owl'));
-    expect(await reported()).toEqual([
+    expect(await outcomes()).toEqual([
       ['failed', 'ServerError', 'dispatch_disabled'],
       ['not_started', 'GenError', 'batch_stopped'],
     ]);
@@ -243,6 +244,6 @@ describe('the result of a row without a file includes a code', () => {
 
   it('for a row that would exceed --max-tokens', async () => {
     prompts(image('a fox'), image('an owl'));
-    expect(await reported('--max-tokens', '2')).toContainEqual(['not_started', 'GenError', 'budget_exceeded']);
+    expect(await outcomes('--max-tokens', '2')).toContainEqual(['not_started', 'GenError', 'budget_exceeded']);
   });
 });

@@ -15,12 +15,12 @@ export const FOX_PNG = renderMedia({
   ...{ seed: 1, label: 'fox', prompt: 'a fox' },
 });
 
-/** Makes a wait poll often. */
+/** Arguments that make a wait poll often. */
 export const QUICK = ['--poll', '100ms'];
 
 /**
- * Runs the CLI in its own directory, with a sandbox as the service. A file's tests share the sandbox. Before each test, resets it
- * and creates a directory with these files.
+ * Returns helpers that run the CLI, with a sandbox as the service. A file's tests share the sandbox, which is reset before each
+ * test. Each test runs in a new directory with these files.
  */
 export function cliOnSandbox(files: Readonly<Record<string, string | Uint8Array>> = {}) {
   const sandbox = createSandbox({ jobDurationMs: 150 });
@@ -55,9 +55,9 @@ export function cliOnSandbox(files: Readonly<Record<string, string | Uint8Array>
       return { env, cwd: folder, createClient: clientOf(sandbox, `test ${tests}`) };
     },
     /** Runs a command to its end. */
-    cli: (...words: string[]): Promise<Outcome> => runCli(words, fixture.options),
+    cli: (...args: string[]): Promise<Outcome> => runCli(args, fixture.options),
     /** Starts a command. */
-    start: (...words: string[]): Running => startCli(words, fixture.options),
+    start: (...args: string[]): Running => startCli(args, fixture.options),
     /** Returns a path in the commands' working directory. */
     pathOf: (name: string) => join(folder, name),
     /** Creates a video without waiting for it. Returns its job ID. */
@@ -72,7 +72,7 @@ export function cliOnSandbox(files: Readonly<Record<string, string | Uint8Array>
 /** Helpers for `batch` with the folder's prompts file. */
 export function batchOn(fixture: ReturnType<typeof cliOnSandbox>) {
   /** Runs `batch` with the output directory `out/`. */
-  const batch = (...words: string[]) => fixture.cli('batch', 'prompts.jsonl', '--out', 'out/', ...QUICK, ...words);
+  const batch = (...args: string[]) => fixture.cli('batch', 'prompts.jsonl', '--out', 'out/', ...QUICK, ...args);
   return {
     /** Writes the prompts file. */
     prompts: (...rows: readonly (object | string)[]) =>
@@ -82,8 +82,8 @@ export function batchOn(fixture: ReturnType<typeof cliOnSandbox>) {
       ),
     batch,
     /** Runs `batch --json`. Returns the rows in completion order, and the report. */
-    batchJson: async (...words: string[]) => {
-      const { code, stdout, stderr } = await batch('--json', ...words);
+    batchJson: async (...args: string[]) => {
+      const { code, stdout, stderr } = await batch('--json', ...args);
       const documents = (stdout.match(/.+/g) ?? []).map((line) => JSON.parse(line));
       const { report } = documents.at(-1) ?? {};
       return { code, stderr, report, rows: documents.filter(({ line }) => line !== undefined) };
@@ -94,8 +94,8 @@ export function batchOn(fixture: ReturnType<typeof cliOnSandbox>) {
 }
 
 /**
- * Creates clients that reach the sandbox without a port. They have no key unless one is passed. Each test uses its own
- * account, so that the process remembers no creates of earlier tests.
+ * Returns a function that creates clients. They reach the sandbox without a port, and have no API key unless one is passed.
+ * Each test uses its own account, so that the process remembers no creates of earlier tests.
  */
 function clientOf(sandbox: Sandbox, account: string): (options: ClientOptions) => GenClient {
   return (options) =>

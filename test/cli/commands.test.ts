@@ -8,7 +8,8 @@ import { runCli } from './run-cli.js';
 const mp4 = renderMedia({ kind: 'video', width: 320, height: 180, durationS: 1, seed: 1, label: 'clip', prompt: '' });
 const fixture = cliOnSandbox({ 'fox.png': FOX_PNG, 'clip.mp4': mp4 });
 const { sandbox, cli, pathOf, createVideo } = fixture;
-const posts = (path: string) => sandbox.requests.filter((one) => one.method === 'POST' && one.path === path);
+const posts = (path: string) =>
+  sandbox.requests.filter((request) => request.method === 'POST' && request.path === path);
 const lastBody = (path: string) => JSON.parse(posts(path).at(-1)?.body ?? '{}');
 
 describe('video', () => {
@@ -29,9 +30,9 @@ describe('video', () => {
   });
 
   it("sends every flag under the service's name", async () => {
-    const words = ['--clip', 'https://x.test/a.mp4', '--sound', 'https://x.test/a.mp3', '--no-audio', '--seed', '7'];
-    const more = ['--strict', '--watermark', '--camera-fixed', '--resolution', '480p', '--no-wait'];
-    const { code, stdout } = await cli('video', 'a', ...words, ...more, '--webhook', 'https://x.test/hook');
+    const args = ['--clip', 'https://x.test/a.mp4', '--sound', 'https://x.test/a.mp3', '--no-audio', '--seed', '7'];
+    const flags = ['--strict', '--watermark', '--camera-fixed', '--resolution', '480p', '--no-wait'];
+    const { code, stdout } = await cli('video', 'a', ...args, ...flags, '--webhook', 'https://x.test/hook');
     expect(code).toBe(0);
     expect(stdout).toMatch(/Continue with: gen-client wait job_\w+\n$/);
     expect(lastBody('/v1/videos')).toEqual({
@@ -48,7 +49,7 @@ describe('video', () => {
     });
   });
 
-  it('accepts frames as files, URLs, or upload IDs', async () => {
+  it('accepts frames as files or URLs', async () => {
     await cli('video', 'a', '--first-frame', 'fox.png', '--last-frame', 'https://x.test/z.png', '--no-wait');
     expect(lastBody('/v1/videos')).toEqual({
       prompt: 'a',
@@ -79,8 +80,8 @@ describe('other commands', () => {
   });
 
   it('edit uploads a clip and edits it', async () => {
-    const words = ['clip.mp4', 'make it snow', '--mode', 'restyle', '-o', 'snow.mp4'];
-    const { code, stderr } = await cli('edit', ...words, ...QUICK);
+    const args = ['clip.mp4', 'make it snow', '--mode', 'restyle', '-o', 'snow.mp4'];
+    const { code, stderr } = await cli('edit', ...args, ...QUICK);
     expect({ code, stderr }).toMatchObject({ code: 0 });
     expect(lastBody('/v1/uploads').upload_type).toBe('VIDEO');
     expect(lastBody('/v1/video-edits')).toEqual({

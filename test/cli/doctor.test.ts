@@ -12,21 +12,21 @@ const optionsFor = (fetch: typeof globalThis.fetch, env: Record<string, string> 
   env: { ...fixture.env, ...env },
   createClient: (options: object) => new GenClient({ ...options, fetch }),
 });
-const doctor = (words: readonly string[], env: Record<string, string> = {}, fetch = sandbox.fetch) =>
-  runCli(['doctor', ...words], optionsFor(fetch as typeof globalThis.fetch, env));
+const doctor = (args: readonly string[], env: Record<string, string> = {}, fetch = sandbox.fetch) =>
+  runCli(['doctor', ...args], optionsFor(fetch as typeof globalThis.fetch, env));
 const check = async (name: string, env: Record<string, string> = {}, fetch?: typeof globalThis.fetch) => {
   const { checks } = JSON.parse((await doctor(['--json'], env, fetch)).stdout);
-  return checks.find((one: { name: string }) => one.name === name);
+  return checks.find((entry: { name: string }) => entry.name === name);
 };
 
-describe('reports', () => {
+describe('doctor reports', () => {
   it('an invalid API key, a missing one, and a suspended account', async () => {
-    const wrong = await check('key', { GEN_API_KEY: 'wrong-key' });
-    expect(wrong).toMatchObject({ status: 'failed', code: 'invalid_api_key' });
-    const missing = await check('key', { GEN_API_KEY: '' });
-    expect(missing).toMatchObject({ status: 'failed', message: 'GEN_API_KEY is not set.' });
-    const suspended = sandbox.createKey({ account: 'other', suspended: true });
-    expect(await check('key', { GEN_API_KEY: suspended })).toMatchObject({ code: 'account_not_active' });
+    const wrongKeyCheck = await check('key', { GEN_API_KEY: 'wrong-key' });
+    expect(wrongKeyCheck).toMatchObject({ status: 'failed', code: 'invalid_api_key' });
+    const missingKeyCheck = await check('key', { GEN_API_KEY: '' });
+    expect(missingKeyCheck).toMatchObject({ status: 'failed', message: 'GEN_API_KEY is not set.' });
+    const suspendedKey = sandbox.createKey({ account: 'other', suspended: true });
+    expect(await check('key', { GEN_API_KEY: suspendedKey })).toMatchObject({ code: 'account_not_active' });
   });
 
   it.each([
@@ -35,12 +35,12 @@ describe('reports', () => {
     [-60, 'warning', ' s ahead of the service'],
     [4, 'ok', ' s behind the service'],
   ])('a clock that is %i s off: %s', async (offS, status, message) => {
-    const shifted = async (...given: Parameters<typeof sandbox.fetch>) => {
-      const response = await sandbox.fetch(...given);
+    const shiftedFetch = async (...args: Parameters<typeof sandbox.fetch>) => {
+      const response = await sandbox.fetch(...args);
       response.headers.set('date', new Date(Date.now() + offS * 1000 - 500).toUTCString());
       return response;
     };
-    const clock = await check('clock', {}, shifted as typeof globalThis.fetch);
+    const clock = await check('clock', {}, shiftedFetch as typeof globalThis.fetch);
     expect(clock).toMatchObject({ status, message: expect.stringContaining(message) });
     expect(Math.abs(clock.skewS + offS)).toBeLessThanOrEqual(1);
   });
@@ -57,8 +57,8 @@ describe('reports', () => {
   });
 
   it('a 429 immediately, with the time to wait', async () => {
-    const busy = async () => new Response('{}', { status: 429, headers: { 'retry-after': '900' } });
-    const { message } = await check('service', {}, busy);
+    const busyFetch = async () => new Response('{}', { status: 429, headers: { 'retry-after': '900' } });
+    const { message } = await check('service', {}, busyFetch);
     expect(message).toMatch(/The account's rate limit is reached\. Run.* in 900 s/);
   });
 });
@@ -81,15 +81,15 @@ describe('the command', () => {
     const handled: string[] = [];
     const on = { '*': ({ type }: WebhookEvent) => void handled.push(type) };
     const handler = createWebhookHandler({ secret: sandbox.webhookSecret, on, onError() {} });
-    await using correct = await serveWeb(handler);
-    await using careless = await serveWeb(() => new Response());
-    const { checks } = JSON.parse((await doctor(['--webhook', `${correct.url}/hook`, '--json'])).stdout);
+    await using receiver = await serveWeb(handler);
+    await using carelessReceiver = await serveWeb(() => new Response());
+    const { checks } = JSON.parse((await doctor(['--webhook', `${receiver.url}/hook`, '--json'])).stdout);
     const message = expect.stringContaining('rejected a forged and an old one');
     expect(checks.at(-1)).toMatchObject({ name: 'webhook', status: 'warning', httpStatus: 200, message });
     expect(handled).toEqual(['doctor.ping']);
     const stdout = expect.stringContaining('accepts a forged event and an event that is 301 s old.');
-    expect(await doctor(['--webhook', careless.url])).toMatchObject({ code: 1, stdout });
-    const otherSecret = await doctor(['--webhook', `${correct.url}/hook`], { GEN_WEBHOOK_SECRET: 'another' });
+    expect(await doctor(['--webhook', carelessReceiver.url])).toMatchObject({ code: 1, stdout });
+    const otherSecret = await doctor(['--webhook', `${receiver.url}/hook`], { GEN_WEBHOOK_SECRET: 'another' });
     expect(otherSecret.stdout).toContain('Check that it has the same secret.');
   });
 
@@ -102,14 +102,14 @@ describe('the command', () => {
 
   it("ends immediately on Ctrl-C if the service doesn't respond", async () => {
     let wasAborted = false;
-    const silent: typeof globalThis.fetch = (_, init) =>
+    const silentFetch: typeof globalThis.fetch = (_, init) =>
       new Promise((_, reject) => {
         init?.signal?.addEventListener('abort', () => {
           wasAborted = true;
           reject(init.signal?.reason);
         });
       });
-    const running = startCli(['doctor'], optionsFor(silent));
+    const running = startCli(['doctor'], optionsFor(silentFetch));
     await new Promise((resolve) => setImmediate(resolve));
     running.interrupt();
     expect(await running.ended).toMatchObject({ code: 130, stderr: expect.stringContaining('Interrupted.') });

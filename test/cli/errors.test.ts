@@ -10,7 +10,7 @@ import { runCli } from './run-cli.js';
 const png = Buffer.from('89504e470d0a1a0a0000000d4948445200000200000002000802', 'hex');
 const fixture = cliOnSandbox({ 'fox.png': png, 'notes.xyz': 'just words' });
 const { sandbox, cli, start, pathOf } = fixture;
-const withEnv = (env: Record<string, string>, ...words: string[]) => runCli(words, { ...fixture.options, env });
+const withEnv = (env: Record<string, string>, ...args: string[]) => runCli(args, { ...fixture.options, env });
 
 describe('a usage error exits with 2 before any request', () => {
   it.each([
@@ -34,8 +34,8 @@ describe('a usage error exits with 2 before any request', () => {
     [['vidoe', 'a'], 'Unknown command "vidoe". Did you mean "video"?'],
     [['video', 'a', '--modle', 'x'], 'Unknown option "--modle". Did you mean "--model"?'],
     [[], 'Usage: gen-client'],
-  ])('%j: %s', async (words, message) => {
-    const { code, stdout, stderr } = await cli(...words);
+  ])('%j: %s', async (args, message) => {
+    const { code, stdout, stderr } = await cli(...args);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
     expect(stderr).toContain(message);
     expect(sandbox.requests).toEqual([]);
@@ -73,7 +73,7 @@ describe('exit codes', () => {
     const images = await withEnv({ ...fixture.env, GEN_API_KEY: readOnly }, 'image', 'a');
     expect(images).toMatchObject({ code: 3, stderr: expect.stringContaining('images:create') });
     const costly = ['video', 'a', '-m', 'svc-video-pro', '--resolution', '4k', '--duration', '15', '--no-wait'];
-    for (let paid = 0; paid < 3; paid++) await cli(...costly);
+    for (let index = 0; index < 3; index++) await cli(...costly);
     expect(await cli(...costly)).toMatchObject({ code: 3, stderr: expect.stringMatching(/Top up at http/) });
   });
 
@@ -111,8 +111,8 @@ describe('--json', () => {
     [['video', '--json'], 2, { name: 'UsageError' }],
     [['--json'], 2, { code: 'usage_error', message: 'A command is missing. See "gen-client --help".' }],
     [['image', 'a [blocked]', ...QUICK, '--json'], 1, { name: 'JobBlockedError' }],
-  ])('%j exits with %d and prints the error as JSON', async (words, code, error) => {
-    const { stdout, ...others } = await cli(...words);
+  ])('%j exits with %d and prints the error as JSON', async (args, code, error) => {
+    const { stdout, ...others } = await cli(...args);
     expect(others).toEqual({ code, stderr: '' });
     expect(JSON.parse(stdout).error).toMatchObject(error);
     expect(stdout).not.toContain(sandbox.apiKey);
@@ -144,7 +144,7 @@ describe('untrusted text in the output', () => {
     expect(stderr).not.toMatch(/[^\P{C}\n]/u);
   });
 
-  it('has escaped control characters in JSON, with the same value', async () => {
+  it('is escaped in JSON, and parses to the same value', async () => {
     sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_rejected', errorMessage });
     const id = await fixture.createVideo();
     await cli('wait', id, ...QUICK);
@@ -172,8 +172,8 @@ describe("a job's input files", () => {
     [['edit', 'fox.png', 'make it snow'], `"fox.png": source_video_upload_id: a video is required, ${IS_IMAGE}`],
     [['video', 'a', '--sound', 'fox.png'], `reference_audio_upload_ids[0]: an audio file is required, ${IS_IMAGE}`],
     [['video', 'a', '--image', 'fox.png', '--image', 'notes.xyz'], '"notes.xyz": '],
-  ])('%j is rejected before any bytes are sent', async (words, message) => {
-    const { code, stderr } = await cli(...words);
+  ])('%j is rejected before any bytes are sent', async (args, message) => {
+    const { code, stderr } = await cli(...args);
     expect({ code, stderr }).toMatchObject({ code: 2, stderr: expect.stringContaining(message) });
     expect(sandbox.requests).toEqual([]);
   });
@@ -192,7 +192,7 @@ describe("a job's input files", () => {
 });
 
 describe('upload', () => {
-  it("accepts the MIME type, the upload type, and the name if the file doesn't contain them", async () => {
+  it('accepts the MIME type, the upload type, and the name of a file as flags', async () => {
     const flags = ['--mime-type', 'video/x-odd', '--type', 'VIDEO', '--name', 'odd.mov'];
     expect((await cli('upload', 'notes.xyz', ...flags)).code).toBe(0);
     const { body } = sandbox.requests.find(({ path }) => path === '/v1/uploads') ?? {};

@@ -68,18 +68,18 @@ it('the error for a file name in an upload field suggests passing a path', async
 
 const ROWS = '{"call":"images","params":{"prompt":"a fox","colour":"red"}}\n';
 it.each<[string, readonly string[]]>([
-  ['an unknown column', ['batch', 'rows.jsonl', '--out', 'out/']],
+  ['an unknown field', ['batch', 'rows.jsonl', '--out', 'out/']],
   ['a file that is not a store', ['jobs', 'clip.bin']],
   ['a resumed file that is not a store', ['resume', 'clip.bin']],
   ['an existing output file', ['image', 'a fox', '--out', 'clip.bin']],
   ['a file that is not media', ['video', 'a fox', '--image', 'clip.bin']],
   ['an unsupported duration', ['video', 'a fox', '--duration', '7']],
-  ['a reused key', ['image', 'a hare', '--idempotency-key', 'order-1', '--no-wait']],
+  ['a reused idempotency key', ['image', 'a hare', '--idempotency-key', 'order-1', '--no-wait']],
   ['a wait that timed out', ['video', 'a [slow:60s]', '--timeout', '1s']],
-])("%s is reported without the library's terms", async (_, words) => {
+])("%s is reported without the library's terms", async (_, args) => {
   writeFileSync(pathOf('rows.jsonl'), ROWS);
   await cli('image', 'a fox', '--idempotency-key', 'order-1', '--no-wait');
-  const { code, stderr } = await cli(...words);
+  const { code, stderr } = await cli(...args);
   expect(code).not.toBe(0);
   expect(stderr).not.toMatch(LIBRARY);
 });

@@ -11,14 +11,14 @@ it('Ctrl-C during a wait prints the command that continues, which works', async 
   run.interrupt();
   const { code, stdout, stderr } = await run.ended;
   expect({ code, stdout }).toEqual({ code: 130, stdout: '' });
-  const [, words = ''] = /Interrupted\. Job job_\w+ continues\. .* with: gen-client (.*)\n$/.exec(stderr) ?? [];
-  expect(words).toMatch(/^wait job_\w+ --out fox\.mp4$/);
-  expect((await cli(...words.split(' '), ...QUICK)).code).toBe(0);
+  const [, args = ''] = /Interrupted\. Job job_\w+ continues\. .* with: gen-client (.*)\n$/.exec(stderr) ?? [];
+  expect(args).toMatch(/^wait job_\w+ --out fox\.mp4$/);
+  expect((await cli(...args.split(' '), ...QUICK)).code).toBe(0);
   expect(readdirSync(fixture.folder)).toEqual(['fox.mp4']);
   expect(sandbox.jobs).toHaveLength(1);
 });
 
-it('Ctrl-C before the response prints the idempotency key with which the command is charged once', async () => {
+it('Ctrl-C before the response prints the idempotency key that resumes the create without a second charge', async () => {
   sandbox.faults.add({ match: { path: '/v1/videos' }, commitThenDrop: true });
   sandbox.faults.add({ match: { path: '/v1/videos' }, latencyMs: 60_000, times: 9 });
   const run = start('video', 'a', ...QUICK);

@@ -8,7 +8,7 @@ import { runCli } from './run-cli.js';
 const fixture = cliOnSandbox();
 const { sandbox, cli, pathOf } = fixture;
 const NOTHING = { code: 0, stdout: 'Nothing to resume.\n' };
-const unfinished = async () => JSON.parse((await cli('jobs', 'gen.store', '--json')).stdout).jobs;
+const unfinishedJobs = async () => JSON.parse((await cli('jobs', 'gen.store', '--json')).stdout).jobs;
 
 /** Runs a program that crashes: one create without a response, one running job, and one that fails. */
 async function crash(account?: string): Promise<void> {
@@ -29,7 +29,7 @@ it('jobs lists unfinished creates, without an API key or a service', async () =>
   expect(stdout).toMatch(
     /^\S+Z {2}lost {6}images {2}[\w-]+ {2}user-7 {2}a fox\n\S+Z {2}accepted {2}videos {2}job_\w+ {2}a hare\n/,
   );
-  const phases = (await unfinished()).map(({ phase }: { phase: string }) => phase);
+  const phases = (await unfinishedJobs()).map(({ phase }: { phase: string }) => phase);
   expect(phases).toEqual(['lost', 'accepted', 'accepted']);
 });
 
@@ -42,21 +42,23 @@ describe('resume', () => {
     expect(sandbox.jobs).toHaveLength(3);
     expect(readdirSync(pathOf('out'))).toHaveLength(2);
     expect(await cli('resume', 'gen.store', '--out', 'out/')).toMatchObject(NOTHING);
-    expect(await unfinished()).toEqual([]);
+    expect(await unfinishedJobs()).toEqual([]);
   });
 
   it('requires --account for a program with the account option', async () => {
     await crash('shop');
     // Unlike the fixture's clients, which have their own account, this uses the default one like `gen-client`.
-    const options = { ...fixture.options, createClient: (all: ClientOptions) => sandbox.client(all) };
-    const resume = (...words: string[]) =>
-      runCli(['resume', 'gen.store', '--out', 'out/', ...QUICK, ...words], options);
+    const options = {
+      ...fixture.options,
+      createClient: (clientOptions: ClientOptions) => sandbox.client(clientOptions),
+    };
+    const resume = (...args: string[]) => runCli(['resume', 'gen.store', '--out', 'out/', ...QUICK, ...args], options);
     expect(await resume()).toMatchObject(NOTHING);
     expect(await resume('--account', 'blog')).toMatchObject(NOTHING);
     expect(sandbox.jobs).toHaveLength(3);
     expect((await resume('--account', 'shop')).stdout).toMatch(/job_\w+ {2}completed/);
     expect(readdirSync(pathOf('out'))).toHaveLength(2);
-    expect(await unfinished()).toEqual([]);
+    expect(await unfinishedJobs()).toEqual([]);
   });
 });
 

@@ -8,38 +8,38 @@ import { runCli } from './run-cli.js';
 
 const fixture = cliOnSandbox();
 const { sandbox, pathOf } = fixture;
-const onTerminal = (words: readonly string[], env: Record<string, string> = {}) =>
-  runCli(words, { ...fixture.options, env: { ...fixture.env, ...env }, isTerminal: true });
+const onTerminal = (args: readonly string[], env: Record<string, string> = {}) =>
+  runCli(args, { ...fixture.options, env: { ...fixture.env, ...env }, isTerminal: true });
 /** Starts an escape sequence that erases a line or moves the cursor. */
-const MOVES = '\u001B[';
+const ESCAPE = '\u001B[';
 
 it('a job has one terminal line with its status, elapsed time, and remaining time', async () => {
   const { code, stdout, stderr } = await onTerminal(['video', 'a fox', '--out', 'a.mp4', ...QUICK]);
   expect(code).toBe(0);
-  expect(stderr).toContain(MOVES);
+  expect(stderr).toContain(ESCAPE);
   const text = stripVTControlCharacters(stderr);
   expect(text).toMatch(/job_\w+ {2}processing {2}0:00 elapsed/);
   expect(text).toMatch(/Saving job_\w+ {2}█+ {2}100% of [\d.]+ MB/);
   const { stdout: plain } = await runCli(['job', sandbox.jobs[0]?.id ?? ''], fixture.options);
   expect(stdout.split('\n')[0]).toBe(plain.split('\n')[0]);
-  expect(stdout).not.toContain(MOVES);
+  expect(stdout).not.toContain(ESCAPE);
 });
 
 it('the line includes the remaining time if an earlier command completed such a job', async () => {
   const env = { XDG_CACHE_HOME: pathOf('cache') };
   /** Returns the line on acceptance, when this process's client knows no duration. */
-  const accepted = async (...words: string[]) => {
+  const acceptanceLine = async (...args: string[]) => {
     // Slower than the first poll, even on a busy machine.
-    const { stderr } = await onTerminal(['image', 'a fox [slow:1s]', ...QUICK, ...words], env);
+    const { stderr } = await onTerminal(['image', 'a fox [slow:1s]', ...QUICK, ...args], env);
     return stripVTControlCharacters(stderr).match(/.*processing.*/)?.[0];
   };
-  expect(await accepted()).toMatch(/processing {2}0:00 elapsed$/);
-  expect(await accepted()).toMatch(/processing {2}0:00 elapsed, about 0:0\d left$/);
-  expect(await accepted('--model', 'svc-image-pro')).toMatch(/elapsed$/);
+  expect(await acceptanceLine()).toMatch(/processing {2}0:00 elapsed$/);
+  expect(await acceptanceLine()).toMatch(/processing {2}0:00 elapsed, about 0:0\d left$/);
+  expect(await acceptanceLine('--model', 'svc-image-pro')).toMatch(/elapsed$/);
   const file = pathOf('cache/gen-client/durations.json');
-  for (const damaged of ['{"', 'null', '{"a":["b"]}']) {
-    writeFileSync(file, damaged);
-    await accepted();
+  for (const content of ['{"', 'null', '{"a":["b"]}']) {
+    writeFileSync(file, content);
+    await acceptanceLine();
     expect(Object.values(JSON.parse(readFileSync(file, 'utf8')))).toEqual([[expect.any(Number)]]);
   }
 });
@@ -80,21 +80,21 @@ it('a batch has one progress bar below its finished rows', async () => {
 it('the rows of a batch are aligned on a terminal only', async () => {
   const rows = Array.from({ length: 10 }, (_, at) => ({ call: 'images', prompt: `fox ${at}` }));
   writeFileSync(pathOf('p.jsonl'), rows.map((row) => JSON.stringify(row)).join('\n'));
-  const words = ['batch', 'p.jsonl', '--out', 'out/', ...QUICK];
-  const numbered = ({ stdout }: { stdout: string }) => stdout.match(/^line 1?[09] +(?=completed)/gm)?.sort();
-  expect(numbered(await onTerminal(words))).toEqual(['line 10  ', 'line 9   ']);
-  expect(numbered(await runCli(words, fixture.options))).toEqual(['line 10  ', 'line 9  ']);
+  const args = ['batch', 'p.jsonl', '--out', 'out/', ...QUICK];
+  const rowPrefixes = ({ stdout }: { stdout: string }) => stdout.match(/^line 1?[09] +(?=completed)/gm)?.sort();
+  expect(rowPrefixes(await onTerminal(args))).toEqual(['line 10  ', 'line 9   ']);
+  expect(rowPrefixes(await runCli(args, fixture.options))).toEqual(['line 10  ', 'line 9  ']);
 });
 
 it.each([{ CI: 'true' }, { NO_COLOR: '1' }, { TERM: 'dumb' }])('nothing is redrawn with %j', async (env) => {
-  const words = ['video', 'a fox', '--out', 'a.mp4', ...QUICK];
-  const { stderr } = await onTerminal(words, env);
-  expect(stderr).not.toContain(MOVES);
+  const args = ['video', 'a fox', '--out', 'a.mp4', ...QUICK];
+  const { stderr } = await onTerminal(args, env);
+  expect(stderr).not.toContain(ESCAPE);
   expect(stderr).toMatch(/^Job job_\w+ accepted, \d+ tokens reserved\.\njob_\w+: /);
 });
 
 it('nothing is redrawn with --json or without a terminal', async () => {
-  const words = ['image', 'a fox', ...QUICK];
-  expect((await onTerminal([...words, '--json'])).stderr).toBe('');
-  expect((await runCli(words, fixture.options)).stderr).not.toContain(MOVES);
+  const args = ['image', 'a fox', ...QUICK];
+  expect((await onTerminal([...args, '--json'])).stderr).toBe('');
+  expect((await runCli(args, fixture.options)).stderr).not.toContain(ESCAPE);
 });

@@ -7,7 +7,7 @@ import { cliOnSandbox, QUICK } from './cli-on-sandbox.js';
 const fixture = cliOnSandbox({ 'plain.txt': 'a file', 'fox.png': 'png' });
 const { sandbox, cli, start, pathOf, createVideo } = fixture;
 
-describe("an output path that can't store the file is rejected before anything is paid", () => {
+describe('an invalid argument is rejected before anything is paid', () => {
   it.each([
     [['--out', 'plain.txt/x.mp4'], '--out: a file cannot be created in "plain.txt": ENOTDIR'],
     [['--out', '/proc/x.mp4'], '--out: a file cannot be created in "/proc"'],
@@ -18,15 +18,15 @@ describe("an output path that can't store the file is rejected before anything i
     [['--out', 'plain.txt/'], '--out: the directory "plain.txt/" cannot be created'],
     [['--out', '-', '--json'], '--out - and --json both write to stdout. Leave one out.'],
     [['--idempotency-key', ''], 'Pass 1 to 255 printable ASCII characters.'],
-  ])('%j: %s', async (words, message) => {
+  ])('%j: %s', async (args, message) => {
     execFileSync('mkfifo', [pathOf('pipe')]);
-    const { code, stdout, stderr } = await cli('video', 'a fox', ...words);
+    const { code, stdout, stderr } = await cli('video', 'a fox', ...args);
     expect(code).toBe(2);
     expect(stdout + stderr).toContain(message);
     expect(sandbox.requests).toEqual([]);
   });
 
-  it('and the check leaves no file', async () => {
+  it('and checking an output path leaves no file', async () => {
     await cli('wait', 'job_x', '--out', 'x.png');
     await cli('wait', 'job_x', '--out', '.');
     expect(readdirSync(fixture.folder).sort()).toEqual(['fox.png', 'plain.txt']);
@@ -53,8 +53,8 @@ describe('--out -', () => {
     expect(existsSync(pathOf('-'))).toBe(false);
     const [, id = ''] = /^(job_\w+) {2}completed/m.exec(stderr) ?? [];
     for (const command of ['download', 'wait']) {
-      const again = await start(command, id, '--out', '-').ended;
-      expect(again.bytes.equals(bytes)).toBe(true);
+      const repeated = await start(command, id, '--out', '-').ended;
+      expect(repeated.bytes.equals(bytes)).toBe(true);
     }
   });
 
@@ -136,13 +136,13 @@ describe("a finished job's result is reported", () => {
 
 describe('a repeated command', () => {
   it('with the same idempotency key finds its file, and is charged once', async () => {
-    const words = ['video', 'a fox', '--idempotency-key', 'order-17', '--json', ...QUICK];
+    const args = ['video', 'a fox', '--idempotency-key', 'order-17', '--json', ...QUICK];
     for (const out of ['fox.mp4', 'all/']) {
-      const once = JSON.parse((await cli(...words, '--out', out)).stdout);
-      const again = await cli(...words, '--out', out);
-      expect({ code: again.code, file: JSON.parse(again.stdout).file }).toEqual({
+      const firstResult = JSON.parse((await cli(...args, '--out', out)).stdout);
+      const repeated = await cli(...args, '--out', out);
+      expect({ code: repeated.code, file: JSON.parse(repeated.stdout).file }).toEqual({
         code: 0,
-        file: { ...once.file, existed: true },
+        file: { ...firstResult.file, existed: true },
       });
     }
     expect(sandbox.jobs).toHaveLength(1);
@@ -172,12 +172,12 @@ describe('a repeated command', () => {
   it('succeeds for download and wait, too', async () => {
     const id = await createVideo();
     await cli('wait', id, '--out', '.', ...QUICK);
-    for (const words of [
+    for (const args of [
       ['download', id],
       ['download', id, '--out', `${id}.mp4`],
       ['wait', id, '--out', '.', ...QUICK],
     ]) {
-      const { code, stdout } = await cli(...words, '--json');
+      const { code, stdout } = await cli(...args, '--json');
       expect({ code, existed: JSON.parse(stdout).file.existed }).toEqual({ code: 0, existed: true });
     }
   });

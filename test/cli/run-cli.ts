@@ -10,7 +10,7 @@ export interface Outcome {
   readonly stderr: string;
 }
 
-/** A command's stdout as bytes. */
+/** A command's outcome, with stdout as bytes, too. */
 export interface BinaryOutcome extends Outcome {
   readonly bytes: Buffer;
 }
@@ -24,7 +24,7 @@ export interface Running {
   readonly written: { stdout: string; stderr: string };
 }
 
-/** How to run a command. */
+/** Options for running a command. */
 export interface RunOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** Changes the process's working directory, so that a test's commands share a folder. */
@@ -60,7 +60,7 @@ export function collectOutput(stdout: Readable | null, stderr: Readable | null) 
 
 /** Starts a command in this process, without this process's environment. */
 export function startCli(
-  words: readonly string[],
+  args: readonly string[],
   { env = {}, cwd, input = '', createClient, isTerminal = false }: RunOptions = {},
 ): Running {
   if (cwd !== undefined) process.chdir(cwd);
@@ -69,7 +69,7 @@ export function startCli(
   const { written, shows, outcome } = collectOutput(stdout, stderr);
   const stdin = Readable.from([Buffer.from(input)]);
   const { signal } = controller;
-  const ended = main(words, { stdin, stdout, stderr, env, signal, ...(createClient && { createClient }) }).then(
+  const ended = main(args, { stdin, stdout, stderr, env, signal, ...(createClient && { createClient }) }).then(
     async (code) => {
       // The last output may still be buffered in the streams.
       await new Promise((resolve) => setImmediate(resolve));
@@ -80,7 +80,7 @@ export function startCli(
 }
 
 /** Runs a command to its end. */
-export async function runCli(words: readonly string[], options: RunOptions = {}): Promise<Outcome> {
-  const { code, stdout, stderr } = await startCli(words, options).ended;
+export async function runCli(args: readonly string[], options: RunOptions = {}): Promise<Outcome> {
+  const { code, stdout, stderr } = await startCli(args, options).ended;
   return { code, stdout, stderr };
 }

@@ -19,8 +19,8 @@ describe('sandbox', () => {
   });
 
   it('prints one line of JSON with --json, and accepts speed, key, secret, balance, and limits', async () => {
-    const words = ['--port', '0', '--json', '--speed', '1000', '--key', 'my-key', '--secret', 'my-secret'];
-    const run = startCli(['sandbox', ...words, '--balance', '50', '--no-limits']);
+    const args = ['--port', '0', '--json', '--speed', '1000', '--key', 'my-key', '--secret', 'my-secret'];
+    const run = startCli(['sandbox', ...args, '--balance', '50', '--no-limits']);
     await run.shows('\n');
     const { url, apiKey, baseUrl, webhookSecret, page, control } = JSON.parse(run.written.stdout);
     expect({ apiKey, webhookSecret, page }).toEqual({ apiKey: 'my-key', webhookSecret: 'my-secret', page: `${url}/` });

@@ -11,8 +11,8 @@ export interface Spawned extends Running {
 export const BIN = join(ROOT, 'dist/cli.js');
 
 /** Starts the built CLI with only PATH of this process's environment. */
-export function spawnCli(words: readonly string[], { env = {}, cwd, input }: RunOptions = {}): Spawned {
-  const child = spawn(process.execPath, [BIN, ...words], {
+export function spawnCli(args: readonly string[], { env = {}, cwd, input }: RunOptions = {}): Spawned {
+  const child = spawn(process.execPath, [BIN, ...args], {
     cwd,
     env: { PATH: process.env.PATH ?? '', ...env },
     stdio: ['pipe', 'pipe', 'pipe'],

@@ -137,7 +137,7 @@ describe('durableObjectStore', () => {
     ['The RPC receiver does not implement the method "read".', NO_METHOD],
     ['The object does not have a method read', NO_METHOD],
     ['The receiver does not support RPC', NO_METHOD],
-  ])('throws the fix for the misconfiguration "%s"', async (reason, message) => {
+  ])('throws an error that explains how to fix the misconfiguration "%s"', async (reason, message) => {
     const failure = new Error(reason);
     const { store, calls } = binding(failure);
     const error = await afterMinute(store.read('g', []));

@@ -40,18 +40,20 @@ describe.skipIf(whyNoWorkerd !== undefined)('isolates of one account', () => {
     (await worker.getWorker(`isolate-${isolate}`)).fetch(`http://worker.test${path}`, init);
 
   test('create their videos at the rate limit without a 429', { timeout: 240_000 }, async () => {
-    const all = <T>(request: (isolate: number) => Promise<T>) =>
+    const fromEach = <T>(request: (isolate: number) => Promise<T>) =>
       Promise.all(Array.from({ length: ISOLATES }, (_, isolate) => request(isolate)));
-    await all((isolate) => send(isolate, '/errors'));
+    await fromEach((isolate) => send(isolate, '/errors'));
     const startMs = performance.now();
     // The object restarts during the creates.
     setTimeout(() => void send(0, '/crash'), WINDOW_MS * 1.5);
-    const created = await all(async (isolate) => (await send(isolate, `/create?count=${VIDEOS_EACH}`)).json());
+    const created = await fromEach(async (isolate) => (await send(isolate, `/create?count=${VIDEOS_EACH}`)).json());
     expect(created).toEqual(Array(ISOLATES).fill(VIDEOS_EACH));
     const tookMs = performance.now() - startMs;
     expect(service.rejected()).toBe(0);
     expect(service.countedAt).toHaveLength(ISOLATES * VIDEOS_EACH);
-    expect(await all(async (isolate) => (await send(isolate, '/errors')).json())).toEqual(Array(ISOLATES).fill([]));
+    expect(await fromEach(async (isolate) => (await send(isolate, '/errors')).json())).toEqual(
+      Array(ISOLATES).fill([]),
+    );
     // The calls of the first window are sent immediately, and those of each next window one window later.
     const throughput = (((ISOLATES * VIDEOS_EACH) / LIMIT - 1) * WINDOW_MS) / tookMs;
     console.info(`${(100 * throughput).toFixed(1)} % of the allowed throughput`);

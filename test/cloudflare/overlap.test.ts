@@ -52,13 +52,13 @@ describe.skipIf(whyNoWorkerd !== undefined).each(DATES)(
 
     test("a wait that times out during a shared poll doesn't affect the other wait", async () => {
       service.delay('slow');
-      const [short, long] = [send('/wait?id=slow&timeoutMs=600'), send('/wait?id=slow')];
+      const [shortWait, longWait] = [send('/wait?id=slow&timeoutMs=600'), send('/wait?id=slow')];
       await until(() => service.polls('slow') > 0);
-      expect(await short).toMatchObject({ error: 'WaitTimeoutError' });
+      expect(await shortWait).toMatchObject({ error: 'WaitTimeoutError' });
       service.complete('slow');
       service.respond('slow');
-      expect(await long).toMatchObject({ status: 'completed' });
-      expect((await long).ms).toBeLessThan(8_000);
+      expect(await longWait).toMatchObject({ status: 'completed' });
+      expect((await longWait).ms).toBeLessThan(8_000);
     });
 
     test("a wait that is aborted during a shared poll doesn't affect the others", async () => {
@@ -93,15 +93,15 @@ describe.skipIf(whyNoWorkerd !== undefined).each(DATES)(
         const first = [send('/create?client=narrow'), send('/create?client=narrow')];
         await Promise.all(first);
         await send('/leave-queue?client=narrow');
-        const later = await Promise.all(Array.from({ length: 4 }, () => send('/create?client=narrow')));
-        expect(later.map(({ status }) => status)).toEqual(later.map(() => expect.stringContaining('job_')));
+        const creates = await Promise.all(Array.from({ length: 4 }, () => send('/create?client=narrow')));
+        expect(creates.map(({ status }) => status)).toEqual(creates.map(() => expect.stringContaining('job_')));
         const times = service.createdAt.slice(-6);
         for (let index = 2; index < times.length; index++)
           expect(times[index]! - times[index - 2]!).toBeGreaterThan(590);
       },
     );
 
-    test("no request awaits another request's key", async () => {
+    test("no request awaits another request's API key", async () => {
       service.delay('vault');
       const [first, second] = [send('/wait?id=keyed&client=vault&timeoutMs=500'), send('/get?id=keyed&client=vault')];
       await until(() => service.polls('vault') === 2);

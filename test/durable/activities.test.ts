@@ -1,4 +1,4 @@
-// What activities return at a rate limit, for a failed copy, and for invalid input.
+// Results of activities at a rate limit, while a store is unavailable, after a failed copy, and after lost responses.
 import { expect, it } from 'vitest';
 import { createActivities, type DurableEngine, generate } from '../../src/adapters/durable/index.js';
 import type { OutputDestination } from '../../src/adapters/storage/index.js';
@@ -27,7 +27,7 @@ it("a create at the rate limit isn't sent, and returns the time of its slot", as
       failure: { kind: 'throttled', error: { name: 'RateLimitError', code: 'rate_limited', idempotencyKey: key } },
     });
   }
-  const waiting = client.videos.create({ prompt: 'a hare' });
+  const queuedCreate = client.videos.create({ prompt: 'a hare' });
   await sandbox.advance(63_000);
   expect(sandbox.jobs).toHaveLength(1);
   expect(await activities.create(create('run-3'))).toMatchObject({ type: 'failed', failure: { kind: 'throttled' } });
@@ -35,7 +35,7 @@ it("a create at the rate limit isn't sent, and returns the time of its slot", as
   await sandbox.advance(63_000);
   expect(await activities.create(create('run-3'))).toMatchObject({ type: 'job' });
   await sandbox.advance(120_000);
-  await waiting;
+  await queuedCreate;
   expect(sandbox.requests.filter(({ status }) => status === 429)).toEqual([]);
 });
 

@@ -55,27 +55,29 @@ export function adversarialEngine(activities: Activities, { chance, crash, twice
   function replay(): DurableEngine {
     let index = 0;
     const names = new Set<string>();
-    const recorded = async (step: string, input: unknown, perform: () => Promise<Json>): Promise<Json> => {
+    const replayOrPerform = async (step: string, input: unknown, perform: () => Promise<Json>): Promise<Json> => {
       if (names.has(step)) throw new Error(`the step name ${step} is not unique`);
       names.add(step);
-      const text = JSON.stringify(input);
-      const earlier = history[index];
+      const inputJson = JSON.stringify(input);
+      const recordedStep = history[index];
       index += 1;
-      if (earlier !== undefined) {
-        if (earlier.step !== step || earlier.input !== text) throw new Error(`${step} was ${earlier.step} before`);
-        return JSON.parse(earlier.result) as Json;
+      if (recordedStep !== undefined) {
+        if (recordedStep.step !== step || recordedStep.input !== inputJson)
+          throw new Error(`${step} was ${recordedStep.step} before`);
+        return JSON.parse(recordedStep.result) as Json;
       }
       mayCrash();
       const result = JSON.stringify(await perform());
       if (result === undefined) throw new Error(`${step} did not return JSON`);
       mayCrash();
-      history.push({ step, input: text, result });
+      history.push({ step, input: inputJson, result });
       mayCrash();
       return JSON.parse(result) as Json;
     };
     return {
-      call: (step, activity, input) => recorded(step, { activity, input }, () => performActivity(activity, input)),
-      wait: async (step, jobId, ms) => (await recorded(step, { jobId, ms }, () => wait(jobId, ms))) === true,
+      call: (step, activity, input) =>
+        replayOrPerform(step, { activity, input }, () => performActivity(activity, input)),
+      wait: async (step, jobId, ms) => (await replayOrPerform(step, { jobId, ms }, () => wait(jobId, ms))) === true,
       fail: (error) => {
         throw new RunFailure(error);
       },

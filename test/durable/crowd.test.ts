@@ -17,15 +17,15 @@ interface Run {
 
 /** Creates a manual clock that wakes sleepers in order. */
 function manualClock(advance: (ms: number) => Promise<void>) {
-  const asleep: { until: number; wake: () => void }[] = [];
+  const sleepers: { until: number; wake: () => void }[] = [];
   let now = 0;
   return {
-    sleep: (ms: number) => new Promise<void>((wake) => void asleep.push({ until: now + ms, wake })),
+    sleep: (ms: number) => new Promise<void>((wake) => void sleepers.push({ until: now + ms, wake })),
     async runUntil(isDone: () => boolean) {
       while (!isDone()) {
         for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve));
-        asleep.sort((a, b) => a.until - b.until);
-        const next = asleep.shift();
+        sleepers.sort((a, b) => a.until - b.until);
+        const next = sleepers.shift();
         if (!next) {
           await advance(1);
           now += 1;
@@ -34,7 +34,7 @@ function manualClock(advance: (ms: number) => Promise<void>) {
         await advance(Math.max(0, next.until - now));
         now = Math.max(now, next.until);
         next.wake();
-        while (asleep[0] && asleep[0].until <= now) asleep.shift()?.wake();
+        while (sleepers[0] && sleepers[0].until <= now) sleepers.shift()?.wake();
       }
     },
   };
@@ -100,17 +100,19 @@ test.each([
 );
 
 test('the queue is in the store, and a repeated create remains queued', async () => {
-  const shared = memoryStore();
+  const store = memoryStore();
   const sandbox = createSandbox({ balanceTokens: 1_000_000, jobDurationMs: 3_600_000 });
   const { apiKey, baseUrl, fetch } = sandbox;
-  const [one, other] = [0, 1].map(() => createActivities(new GenClient({ apiKey, baseUrl, fetch, store: shared })));
-  const create = (index: number, activities = index % 2 === 0 ? one : other) =>
+  const [evenActivities, oddActivities] = [0, 1].map(() =>
+    createActivities(new GenClient({ apiKey, baseUrl, fetch, store })),
+  );
+  const create = (index: number, activities = index % 2 === 0 ? evenActivities : oddActivities) =>
     activities?.create({ call: 'videos', params: { prompt: 'a fox' }, key: `run-${index}`, model: null });
   const first = await Promise.all(Array.from({ length: PER_MINUTE + 10 }, (_, index) => create(index)));
   expect(sandbox.jobs).toHaveLength(PER_MINUTE);
   const waiting = first.flatMap((event, index) => (JSON.stringify(event).includes('"type":"job"') ? [] : [index]));
   expect(waiting).toHaveLength(10);
-  for (const activities of [one, other]) {
+  for (const activities of [evenActivities, oddActivities]) {
     expect(await create(waiting[0] ?? 0, activities)).toMatchObject({ type: 'failed', failure: { kind: 'throttled' } });
   }
   expect(sandbox.jobs).toHaveLength(PER_MINUTE);

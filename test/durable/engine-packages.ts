@@ -26,7 +26,7 @@ export const folder = (engine: EngineName) => fileURLToPath(new URL(`./${engine}
 /** Returns and prints the reason to skip an engine's tests, if any. Throws in CI. */
 export function whyNoEngine(engine: EngineName): string | undefined {
   if (existsSync(`${folder(engine)}node_modules/.package-lock.json`)) return undefined;
-  return skip(`the packages of ${engine} are not installed (npm ci --prefix test/durable/${engine})`);
+  return skip(`the packages of ${engine} are not packagePath (npm ci --prefix test/durable/${engine})`);
 }
 
 function engineFile(engine: EngineName, path: string): string {
@@ -43,12 +43,12 @@ export function makeProject(engine: EngineName, sources: Readonly<Record<string,
   mkdirSync(join(project, 'node_modules'));
   for (const name of readdirSync(packages)) symlinkSync(join(packages, name), join(project, 'node_modules', name));
   // Copied, because builders name classes and steps after the package's real path.
-  const installed = join(project, 'node_modules/gen-client');
-  cpSync(`${ROOT}dist`, join(installed, 'dist'), { recursive: true });
-  copyFileSync(`${ROOT}package.json`, join(installed, 'package.json'));
+  const packagePath = join(project, 'node_modules/gen-client');
+  cpSync(`${ROOT}dist`, join(packagePath, 'dist'), { recursive: true });
+  copyFileSync(`${ROOT}package.json`, join(packagePath, 'package.json'));
   for (const name of OWN_PACKAGES) {
-    mkdirSync(dirname(join(installed, 'node_modules', name)), { recursive: true });
-    symlinkSync(`${ROOT}node_modules/${name}`, join(installed, 'node_modules', name));
+    mkdirSync(dirname(join(packagePath, 'node_modules', name)), { recursive: true });
+    symlinkSync(`${ROOT}node_modules/${name}`, join(packagePath, 'node_modules', name));
   }
   writeFileSync(join(project, 'package.json'), JSON.stringify({ name: 'videos', type: 'module' }));
   for (const [name, source] of Object.entries(sources)) writeFileSync(join(project, name), source);
@@ -62,7 +62,7 @@ export async function enginePackage<T>(engine: EngineName, name: string): Promis
 
 const ENTRY_POINTS = ['durable', 'node', 'webhooks', 'storage', 'sandbox'];
 
-/** Resolves `gen-client` to this source in bundles. */
+/** Source files that replace the `gen-client` entry points in bundles. */
 const alias = {
   'gen-client': `${ROOT}src/index.ts`,
   ...Object.fromEntries(ENTRY_POINTS.map((name) => [`gen-client/${name}`, ROOT + sourceOf(name)])),
@@ -106,7 +106,7 @@ export async function bundleForNode(engine: EngineName, contents: string, name: 
   return outfile;
 }
 
-/** Bundles this package and its dependencies. The engine's packages stay external. */
+/** Resolves this package and its dependencies into the bundle, and keeps the engine's packages external. */
 function resolvePackage({ path, importer }: { readonly path: string; readonly importer: string }) {
   const source = alias[path as keyof typeof alias];
   if (source !== undefined) return { path: source };

@@ -1,4 +1,4 @@
-// Tests that run with every engine. Its example is a program that is killed and redeployed.
+// Tests that run with every engine. They kill and redeploy the program of the engine's example.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -46,7 +46,7 @@ export function testRuns(
 
     it('pays for one job if a deploy kills its create and changes its params, and the webhook is lost', async () => {
       service.sandbox.outcomes.next({ webhookCopies: 0 });
-      const ended = await engine.start('order-1', 'run one');
+      const outcome = await engine.start('order-1', 'run one');
       await service.created('run one');
       await engine.deploy();
       // They run while the first run waits.
@@ -55,7 +55,7 @@ export function testRuns(
         runToEnd('order-3', '[fail:generation_rejected] run three'),
       ]);
       others.catch(() => {});
-      expect(await ended()).toMatchObject({ status: 'completed', tries: [{ idempotencyKey: 'order-1' }] });
+      expect(await outcome()).toMatchObject({ status: 'completed', tries: [{ idempotencyKey: 'order-1' }] });
       expect(service.bill('run one')).toEqual({ jobs: 1, charges: 1 });
       expect(service.bill('run one at night')).toEqual({ jobs: 0, charges: 0 });
       const [first, ...retries] = service.creates('order-1');

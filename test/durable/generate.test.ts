@@ -45,12 +45,12 @@ function webhooks(sandbox: Sandbox, { chance, malice }: { readonly chance: () =>
       return true;
     }
     const isLost = chance() < malice;
-    for (let passed = 0; passed < ms; passed += STEP_MS) {
+    for (let elapsedMs = 0; elapsedMs < ms; elapsedMs += STEP_MS) {
       if (jobId !== null && !isLost && isFinal()) {
         isRepeated = chance() < malice;
         return true;
       }
-      await sandbox.advance(Math.min(STEP_MS, ms - passed));
+      await sandbox.advance(Math.min(STEP_MS, ms - elapsedMs));
     }
     return false;
   };
@@ -63,17 +63,18 @@ const CODES = ['generation_timeout', 'generation_failed', 'generation_unavailabl
 /** Adds seeded service and network faults. */
 function addFaults(sandbox: Sandbox, chance: () => number): void {
   const occurs = (probability: number) => chance() < probability;
-  const some = () => 1 + Math.floor(chance() * 3);
-  if (occurs(0.4)) sandbox.faults.add({ match: { method: 'POST' }, commitThenDrop: true, times: some() });
-  if (occurs(0.3)) sandbox.faults.add({ match: { method: 'POST' }, reset: true, times: some() });
-  if (occurs(0.3)) sandbox.faults.add({ match: { method: 'POST' }, status: 500, times: some() });
-  if (occurs(0.2)) sandbox.faults.add({ match: { method: 'POST' }, status: 429, retryAfterS: 30, times: some() });
+  const randomTimes = () => 1 + Math.floor(chance() * 3);
+  if (occurs(0.4)) sandbox.faults.add({ match: { method: 'POST' }, commitThenDrop: true, times: randomTimes() });
+  if (occurs(0.3)) sandbox.faults.add({ match: { method: 'POST' }, reset: true, times: randomTimes() });
+  if (occurs(0.3)) sandbox.faults.add({ match: { method: 'POST' }, status: 500, times: randomTimes() });
+  if (occurs(0.2))
+    sandbox.faults.add({ match: { method: 'POST' }, status: 429, retryAfterS: 30, times: randomTimes() });
   if (occurs(0.2)) {
     const rejection = { status: 409, code: 'character_pending', retryAfterS: Math.ceil(chance() * 90) };
     sandbox.faults.add({ match: { method: 'POST' }, ...rejection, times: 1 });
   }
-  if (occurs(0.5)) sandbox.faults.add({ match: { method: 'GET' }, reset: true, times: some() });
-  if (occurs(0.3)) sandbox.faults.add({ match: { method: 'GET' }, status: 503, retryAfterS: 20, times: some() });
+  if (occurs(0.5)) sandbox.faults.add({ match: { method: 'GET' }, reset: true, times: randomTimes() });
+  if (occurs(0.3)) sandbox.faults.add({ match: { method: 'GET' }, status: 503, retryAfterS: 20, times: randomTimes() });
   if (occurs(0.3)) {
     const errorData = { retry_after: Math.ceil(chance() * 120) };
     sandbox.outcomes.next({ status: 'failed', errorCode: 'reference_asset_pending', errorData });
@@ -106,21 +107,21 @@ describe('a durable run', () => {
       });
       const result = await engine.run((port) => generate(port, options));
       const { jobs } = sandbox;
-      const why = `seed ${seed}: ${engine.steps().join(', ')}`;
+      const context = `seed ${seed}: ${engine.steps().join(', ')}`;
       const unfinished = jobs.filter(({ status }) => !['completed', 'failed', 'canceled', 'blocked'].includes(status));
       const charges = sandbox.ledger().entries.filter(({ type }) => type === 'charge').length;
       if (result instanceof RunFailure) {
         totals.failed += 1;
-        expect(charges, why).toBe(0);
-        expect(unfinished.length, why).toBe(result.json.name === 'WaitTimeoutError' ? 1 : 0);
+        expect(charges, context).toBe(0);
+        expect(unfinished.length, context).toBe(result.json.name === 'WaitTimeoutError' ? 1 : 0);
       } else {
         totals.completed += 1;
-        expect(charges, why).toBe(1);
-        expect(unfinished, why).toEqual([]);
-        expect(statusOf(sandbox, result.id), why).toBe('completed');
-        expect(result.tries, why).toMatchObject(jobs.map(({ id }) => ({ jobId: id })));
+        expect(charges, context).toBe(1);
+        expect(unfinished, context).toEqual([]);
+        expect(statusOf(sandbox, result.id), context).toBe('completed');
+        expect(result.tries, context).toMatchObject(jobs.map(({ id }) => ({ jobId: id })));
       }
-      expect(engine.steps().length, why).toBeLessThanOrEqual(80);
+      expect(engine.steps().length, context).toBeLessThanOrEqual(80);
       totals.replays += engine.replays();
     }
     expect(totals.completed).toBeGreaterThan(RUNS / 2);

@@ -13,7 +13,7 @@ export interface SlowService {
   close(): Promise<void>;
 }
 
-/** Starts the service. It drops its first response after a second, so that a test can kill the process before. */
+/** Starts the service. It drops its first response after a second, so that a test can kill the process before it arrives. */
 export async function slowService(): Promise<SlowService> {
   const sandbox = createSandbox({ jobDurationMs: 6_000, limits: 'off' });
   sandbox.faults.add({ match: { method: 'POST' }, latencyMs: 1000, commitThenDrop: true, times: 1 });

@@ -57,7 +57,7 @@ it('copies the file to the destination and returns its name', async () => {
   expect(calls.at(-1)).toBe('store');
 });
 
-it('transfers nothing if the engine repeats the copy', async () => {
+it('transfers the file once if the engine repeats the copy', async () => {
   const store = new MemoryStore();
   const { run, sandbox } = setup({ destination: (job) => store.at(job.id) }, { repeats: 2 });
   expect((await run()).stored).toMatchObject({ existed: true });

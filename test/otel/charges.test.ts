@@ -28,19 +28,19 @@ const prometheusName = (name: string) => name.replaceAll('.', '_');
 async function runQuery(): Promise<Record<string, number>> {
   const guide = readFileSync(new URL('../../docs/telemetry.md', import.meta.url), 'utf8');
   const query = /`sum by \((\w+)\) \(increase\((\w+)_total\{(\w+)="(\w+)"\}\[1h\]\)\)`/.exec(guide);
-  const [, by = '', metric, label = '', expected] = query ?? [];
+  const [, groupLabel = '', metric, label = '', expected] = query ?? [];
   const sums: Record<string, number> = {};
   for (const { name, attributes, value } of await telemetry.points()) {
     const labels = Object.fromEntries(
-      Object.entries(attributes).map(([key, text]) => [prometheusName(key), String(text)]),
+      Object.entries(attributes).map(([key, value]) => [prometheusName(key), String(value)]),
     );
     if (prometheusName(name) !== metric || labels[label] !== expected || typeof value !== 'number') continue;
-    sums[labels[by] ?? ''] = (sums[labels[by] ?? ''] ?? 0) + value;
+    sums[labels[groupLabel] ?? ''] = (sums[labels[groupLabel] ?? ''] ?? 0) + value;
   }
   return sums;
 }
 
-/** Creates three replicas that share a store. `receiver` receives the webhooks. */
+/** Creates three replicas that share a store. The third one receives the webhooks. */
 function replicas() {
   let handler: (request: Request) => Promise<Response> = async () => new Response();
   const sandbox = createSandbox({

@@ -219,8 +219,8 @@ describe('instrumentGenClient', () => {
       .spans()
       .map(({ name, attributes, links, events, status }) => ({ name, attributes, links, events, status }));
     expect(spans.length).toBeGreaterThan(6);
-    const text = JSON.stringify([spans, await telemetry.sums()]);
-    expect(text.replace('CANARY model', '')).not.toContain('CANARY');
+    const json = JSON.stringify([spans, await telemetry.sums()]);
+    expect(json.replace('CANARY model', '')).not.toContain('CANARY');
   });
 
   test("adds a create's label to its spans", async () => {
@@ -236,7 +236,7 @@ describe('instrumentGenClient', () => {
     ]);
   });
 
-  test('captures the prompt only with the option', async () => {
+  test('captures the prompt if capturePrompt is true', async () => {
     instrument({ capturePrompt: true });
     const { client } = setup();
     await client.videos.create(VIDEO);

@@ -124,7 +124,7 @@ async function serve(handler: (request: Request) => Promise<Response>) {
   };
 }
 
-/** The directory of React. */
+/** The directory that contains React. */
 export const REACT_MODULES = join(ROOT, 'test/runtimes/node_modules');
 
 interface BundleOptions {

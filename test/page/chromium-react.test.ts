@@ -36,7 +36,7 @@ const STRICT_MODE = `${IMPORTS}
   Object.assign(window, { root, render, text, mounts: () => mounts });
 `;
 
-/** A component whose effect creates a job, and runs again when \`theme\` changes. */
+/** A component whose effect creates a job, and runs again when `theme` changes. */
 const EFFECT_CREATE = `${IMPORTS}
   const gen = createGenPage({ url: PROXY_URL });
   function Video({ theme }) {

@@ -46,7 +46,7 @@ describe.skipIf(!hasChromium)('a tab in Chromium', () => {
     expect(app.sandbox.jobs).toHaveLength(2);
   });
 
-  it('rejects a create immediately without a session, and follows its run again after the next sign-in', async () => {
+  it('fails a create immediately after a sign-out, and follows its run again after the next sign-in', async () => {
     const { app, context, tab, posts } = await open({ jobMs: 200, speed: 10 });
     await tab.evaluate(untilWaiting(`window.run = gen.videos.create({ prompt: 'a fox [slow:8s]' })`));
     await context.clearCookies();
@@ -58,7 +58,7 @@ describe.skipIf(!hasChromium)('a tab in Chromium', () => {
     expect(await tab.evaluate(outcomeOf(`runs[0]`))).toEqual(DONE);
   });
 
-  it('shares its runs with a duplicated tab, with one job each and two held requests', async () => {
+  it('shares its runs with a duplicated tab, which repeats no create and holds one request', async () => {
     const { app, context, tab } = await open({ jobMs: 60_000, speed: 1 });
     const createThree = `Promise.all(['a', 'b', 'c'].map((prompt) => ${untilWaiting('gen.videos.create({ prompt })')}))`;
     await tab.evaluate(createThree);
@@ -68,24 +68,24 @@ describe.skipIf(!hasChromium)('a tab in Chromium', () => {
     await until(async () => expect(await copy.evaluate('window.runs?.length')).toBe(3));
     await copy.evaluate(createThree.replaceAll(/'(.)'/g, "'$1 of the copy'"));
     await until(() => expect(app.openRequests()).toBeLessThanOrEqual(2));
-    for (const each of [tab, copy]) expect(await each.evaluate<number>(PING)).toBeLessThan(1_000);
+    for (const page of [tab, copy]) expect(await page.evaluate<number>(PING)).toBeLessThan(1_000);
     for (const { id } of app.sandbox.jobs) app.sandbox.finish(id);
     const runs = [await tab.evaluate(`gen.resume().length`), await copy.evaluate(`gen.resume().length`)];
     expect([...runs, app.sandbox.jobs.length]).toEqual([3, 6, 6]);
-    for (const each of [tab, copy]) expect(await each.evaluate(outcomeOf('gen.resume()[0]'))).toEqual(DONE);
+    for (const page of [tab, copy]) expect(await page.evaluate(outcomeOf('gen.resume()[0]'))).toEqual(DONE);
   });
 
   it.each([
     ['from the back/forward cache', { 'cache-control': 'max-age=0' }],
     ['with a new page load', { 'cache-control': 'no-store' }],
-  ])('follows its run after a navigation and back, %s', async (how, headers) => {
+  ])('follows its run after the user navigates away and back, %s', async (source, headers) => {
     const { app, tab } = await open({ jobMs: 2_500, speed: 1, headers });
     await tab.evaluate(`onpageshow = (event) => { window.isRestored = event.persisted; }`);
     await tab.evaluate(untilWaiting(CREATE));
     await tab.goto(`${app.url}plain`);
     await until(() => expect(app.openRequests()).toBe(0));
     await tab.evaluate('history.back()');
-    const isRestored = how.includes('cache');
+    const isRestored = source.includes('cache');
     await until(async () => expect(await tab.evaluate('window.gen && (window.isRestored ?? false)')).toBe(isRestored));
     expect(await tab.evaluate(outcomeOf('gen.resume()[0]'))).toEqual(DONE);
     expect(app.sandbox.jobs).toHaveLength(1);

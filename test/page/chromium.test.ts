@@ -92,7 +92,7 @@ describe.skipIf(!hasChromium)('a page in Chromium', () => {
     },
   );
 
-  it('creates one job over reloads at random moments, in real time', async () => {
+  it('creates one job despite reloads at random moments', async () => {
     const { app, tab } = await open({ jobMs: 2_000, speed: 1 });
     const random = seeded(7);
     // Reload only after the run is stored. Otherwise, no create would be sent.

@@ -114,7 +114,7 @@ describe('a run', () => {
   });
 });
 
-describe('a failed request', () => {
+describe('a run whose request fails', () => {
   it.each([
     [
       'a temporary error',
@@ -123,7 +123,7 @@ describe('a failed request', () => {
     ],
     ['no connection', () => new TypeError('fetch'), { code: 'network', message: 'The connection failed. Try again.' }],
   ])(
-    'with %s retries a create after 1, 2, 4, 8, and 16 s, then fails, and resume() uses the same key',
+    'with %s retries its create after 1, 2, 4, 8, and 16 s, then fails, and resume() uses the same key',
     async (_, response, expected) => {
       browser.responses = { videos: [response()] };
       const page = openPage();
@@ -148,7 +148,7 @@ describe('a failed request', () => {
   it.each([
     ['a 503', 503, '<html>'],
     ['a response without jobs', 200, '{}'],
-  ])('with %s retries a wait indefinitely, at most half a minute apart', async (_, status, body) => {
+  ])('with %s retries its wait indefinitely, at least every half minute', async (_, status, body) => {
     browser.responses = { watch: [errorResponse(status, body)] };
     const run = openPage().watch('t1');
     await vi.advanceTimersByTimeAsync(1_000 + 2_000 + 4_000 + 8_000 + 16_000);
@@ -197,9 +197,9 @@ describe('stop() and forget()', () => {
     await vi.advanceTimersByTimeAsync(60_000);
     expect(paths()).toEqual(['videos', 'watch']);
 
-    const watching = openPage().watch('t2');
+    const watchedRun = openPage().watch('t2');
     await settle();
-    watching.stop();
+    watchedRun.stop();
     await vi.advanceTimersByTimeAsync(60_000);
     expect(paths()).toEqual(['videos', 'watch', 'watch']);
     expect(vi.getTimerCount()).toBe(0);
@@ -257,14 +257,14 @@ describe('files', () => {
     ['has no URL for pages', undefined, []],
     ['rejects the page', 403, ['PUT']],
     ['is unreachable for the page', 'broken' as const, ['PUT']],
-  ])('are sent through the proxy if the storage %s', async (_, status, before) => {
+  ])('are sent through the proxy if the storage %s', async (_, status, directMethods) => {
     const direct = status === undefined ? undefined : { url: 'https://bucket/1', headers: {} };
     browser.uploadStatus = { PUT: status ?? 200 };
     browser.responses = { upload: [{ put: 'p1', direct }], uploaded: [{ upload: 'u1' }], videos: [DONE] };
     const run = openPage().videos.create({ first_frame_upload_id: new Blob(['1'], { type: 'image/png' }) });
     expect(await outcomeOf(run)).toMatchObject({ phase: 'done' });
     expect(browser.requests[0]?.body).toEqual({ type: 'image/png', size: 1 });
-    expect(browser.uploads.map(({ method }) => method)).toEqual([...before, 'POST']);
+    expect(browser.uploads.map(({ method }) => method)).toEqual([...directMethods, 'POST']);
     expect(browser.uploads.at(-1)).toMatchObject({
       url: '/api/gen/bytes',
       headers: { 'x-gen-page': '1', 'x-gen-ticket': 'p1' },
@@ -317,7 +317,7 @@ describe('an invalid response', () => {
     ['is an HTML login page', () => errorResponse(200, '<!doctype html><form>Sign in</form>')],
     ['has no ticket', () => errorResponse(200, '{"status":"queued"}')],
     ['is empty', () => new Response(null, { status: 204 })],
-  ])('that %s retries a create with its key, creating one job', async (_, response) => {
+  ])('that %s makes the page retry its create with the same key', async (_, response) => {
     browser.responses = { videos: [response(), DONE] };
     const run = openPage().videos.create(PROMPT);
     await settle();
@@ -332,7 +332,7 @@ describe('an invalid response', () => {
   it.each([
     ['upload', { upload: [errorResponse(200, '<html>')] }],
     ['uploaded', { upload: [{ put: 'p1' }], uploaded: [errorResponse(200, '{}')] }],
-  ])('to %s fails the run before anything is paid', async (path, responses) => {
+  ])('to %s fails the run before it sends its create', async (path, responses) => {
     browser.responses = responses;
     const run = openPage().videos.create({ first_frame_upload_id: new Blob(['1']) });
     await vi.advanceTimersByTimeAsync(31_000);

@@ -96,10 +96,10 @@ describe('a repeated create', () => {
     expect(new Set(browser.requests.map(({ body }) => body.key))).toEqual(new Set([run.id]));
   });
 
-  it.each(['stop', 'forget'] as const)('after %s() returns a new run', (end) => {
+  it.each(['stop', 'forget'] as const)('after %s() returns a new run', (method) => {
     const page = openPage();
     const run = page.videos.create(PROMPT);
-    run[end]();
+    run[method]();
     expect(page.videos.create(PROMPT).id).not.toBe(run.id);
   });
 });
@@ -123,7 +123,7 @@ describe('a run whose job may still be running', () => {
       if (path.endsWith('videos')) expect(body).toEqual({ key: run.id, input: PROMPT, session: 's1' });
   });
 
-  it('is also removed by forget() of the failed run', async () => {
+  it('is also removed by forget() on the failed run', async () => {
     browser.responses = { videos: [errorResponse(401)] };
     const page = openPage();
     const run = page.videos.create(PROMPT);
@@ -145,8 +145,8 @@ describe('a run whose job may still be running', () => {
 it.each([
   ['done', { url: 'file?t=f1' }],
   ['failed', { error: { code: 'generation_rejected', message: 'No.' } }],
-])('a run whose job is %s is returned by resume() without a request', async (phase, end) => {
-  browser.responses = { videos: [{ ticket: 't1', status: 'over', ...end }] };
+])('a run whose job is %s is returned by resume() without a request', async (phase, outcome) => {
+  browser.responses = { videos: [{ ticket: 't1', status: 'over', ...outcome }] };
   const page = openPage();
   const run = page.videos.create(PROMPT);
   await settle();
@@ -156,7 +156,7 @@ it.each([
   expect(paths()).toEqual(['videos']);
 });
 
-describe.each(['stop', 'forget'] as const)('%s() during an upload', (end) => {
+describe.each(['stop', 'forget'] as const)('%s() during an upload', (method) => {
   const direct = { url: 'https://bucket/1', headers: {} };
   const input = () => ({ first_frame_upload_id: new Blob(['1']) });
 
@@ -165,7 +165,7 @@ describe.each(['stop', 'forget'] as const)('%s() during an upload', (end) => {
     browser.responses = { upload: [{ put: 'p1', direct }], uploaded: [{ upload: 'u1' }], videos: [DONE] };
     const run = openPage().videos.create(input());
     await settle();
-    run[end]();
+    run[method]();
     await settle();
     expect(browser.uploads.map(({ method, isAborted }) => [method, isAborted])).toEqual([['PUT', true]]);
     expect(paths()).toEqual(['upload']);
@@ -176,7 +176,7 @@ describe.each(['stop', 'forget'] as const)('%s() during an upload', (end) => {
     browser.responses = { upload: [promise] };
     const run = openPage().videos.create(input());
     await settle();
-    run[end]();
+    run[method]();
     respond({ put: 'p1', direct });
     await settle();
     expect([browser.uploads, paths()]).toEqual([[], ['upload']]);
@@ -186,7 +186,7 @@ describe.each(['stop', 'forget'] as const)('%s() during an upload', (end) => {
 const OTHER_USER = { code: 'other_user', message: 'This was requested in another session.' };
 const NOT_FOUND = { code: 'not_found', message: 'This does not exist.' };
 
-/** Creates a run before a reload of the tab, with these responses. */
+/** Creates a run that gets these responses, and clears the recorded requests, as if the tab reloads next. */
 async function runBeforeReload(responses: (typeof browser)['responses']) {
   browser.responses = responses;
   const run = openPage().videos.create(PROMPT);
@@ -228,19 +228,22 @@ describe('after a reload', () => {
     ['whose create got no response', {}, { videos: [errorResponse(403, OTHER_USER)] }, OTHER_USER],
     ['that was waiting', { videos: [QUEUED] }, { watch: [errorResponse(404, NOT_FOUND)] }, NOT_FOUND],
     ['that was completed', { videos: [DONE] }, { watch: [errorResponse(404, NOT_FOUND)] }, NOT_FOUND],
-  ])('a run %s is removed without being shown if another user has signed in', async (_, before, after, error) => {
-    await runBeforeReload(before);
-    browser.responses = after;
-    const page = openPage();
-    const [run] = page.resume();
-    const states = run ? statesOf(run) : [];
-    expect(await outcomeOf(run)).toEqual(error);
-    expect(states.map(({ phase, status, url, tokens }) => [phase, status, url, tokens])).toEqual([
-      ...states.slice(1).map(() => [expect.stringMatching(/^(creating|waiting)$/), undefined, undefined, undefined]),
-      ['failed', undefined, undefined, undefined],
-    ]);
-    expect([storedRuns(), page.resume(), openPage().resume(), browser.requests.length]).toEqual([{}, [], [], 1]);
-  });
+  ])(
+    'a run %s is removed without being shown if another user has signed in',
+    async (_, responses, laterResponses, error) => {
+      await runBeforeReload(responses);
+      browser.responses = laterResponses;
+      const page = openPage();
+      const [run] = page.resume();
+      const states = run ? statesOf(run) : [];
+      expect(await outcomeOf(run)).toEqual(error);
+      expect(states.map(({ phase, status, url, tokens }) => [phase, status, url, tokens])).toEqual([
+        ...states.slice(1).map(() => [expect.stringMatching(/^(creating|waiting)$/), undefined, undefined, undefined]),
+        ['failed', undefined, undefined, undefined],
+      ]);
+      expect([storedRuns(), page.resume(), openPage().resume(), browser.requests.length]).toEqual([{}, [], [], 1]);
+    },
+  );
 
   it.each([
     ['401', errorResponse(401, { code: 'unauthorized', message: 'Sign in first.' })],

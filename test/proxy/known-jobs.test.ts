@@ -1,4 +1,4 @@
-// Creates with the key of an existing job, and watches of finished jobs, send no request to the service.
+// Creates with a repeated key, and watches of finished jobs.
 import { describe, expect, it, vi } from 'vitest';
 import { ANN, type App, INPUT, KEY, openApp, SECRET, watchFrom } from './support.js';
 
@@ -6,7 +6,7 @@ const MINUTE_MS = 60_000;
 const requestsOf = ({ sandbox }: App, method: string) =>
   sandbox.requests.filter((request) => request.method === method);
 
-describe('the key of an existing job', () => {
+describe('a repeated key', () => {
   it("uses no slot, so 60 repetitions don't delay another user's create", async () => {
     const app = openApp({}, { clock: 'manual' });
     const { body } = await app.post('videos', { key: KEY, input: INPUT });
@@ -78,7 +78,7 @@ describe('the key of an existing job', () => {
   });
 });
 
-describe('a job that has ended', () => {
+describe('a finished job', () => {
   async function finishedJob(app: App, isFailed = false) {
     const { job } = await app.client.videos.create(INPUT);
     if (isFailed) app.sandbox.finish(job.id, { status: 'failed', errorCode: 'generation_rejected' });
@@ -89,18 +89,21 @@ describe('a job that has ended', () => {
   it.each([
     ['completed', false, { phase: 'done', url: expect.any(String), progress: 1, etaMs: 0 }],
     ['failed', true, { phase: 'failed', error: { code: 'generation_rejected', message: expect.any(String) } }],
-  ])('as %s is polled only once, even after an hour', async (status, isFailed, fields) => {
-    const app = openApp({}, { clock: 'manual' });
-    const ticket = await finishedJob(app, isFailed);
-    const first = await app.post('watch', { ticket });
-    expect(first.body).toMatchObject({ status, ...fields });
-    const polls = requestsOf(app, 'GET').length;
-    await app.sandbox.advance(60 * MINUTE_MS);
-    const later = await app.post('watch', { ticket, seen: status });
-    expect(later.body).toMatchObject({ status, ...fields });
-    expect(requestsOf(app, 'GET')).toHaveLength(polls);
-    expect((await app.post('watch', { ticket }, { user: 'ben' })).status).toBe(404);
-  });
+  ])(
+    'with the status %s is polled only once, even if a page watches it an hour later',
+    async (status, isFailed, fields) => {
+      const app = openApp({}, { clock: 'manual' });
+      const ticket = await finishedJob(app, isFailed);
+      const first = await app.post('watch', { ticket });
+      expect(first.body).toMatchObject({ status, ...fields });
+      const polls = requestsOf(app, 'GET').length;
+      await app.sandbox.advance(60 * MINUTE_MS);
+      const later = await app.post('watch', { ticket, seen: status });
+      expect(later.body).toMatchObject({ status, ...fields });
+      expect(requestsOf(app, 'GET')).toHaveLength(polls);
+      expect((await app.post('watch', { ticket }, { user: 'ben' })).status).toBe(404);
+    },
+  );
 
   it('is returned immediately, even if the user has reached the limit of open requests', async () => {
     const app = openApp({}, { clock: 'manual', jobDurationMs: MINUTE_MS });

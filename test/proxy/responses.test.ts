@@ -48,7 +48,7 @@ it('returns the reason of a failed generation', async () => {
   expect(body.error).toMatchObject({ message: expect.stringContaining('Change the prompt, references, or options.') });
 });
 
-it('polls no job if its ticket contains the outcome', async () => {
+it("doesn't poll a job whose ticket contains the outcome", async () => {
   const app = openApp({}, { clock: 'manual', jobDurationMs: 1 });
   const { job } = await app.client.images.create(INPUT);
   await app.sandbox.advance(60_000);
@@ -69,7 +69,7 @@ it('rejects more than a hundred tickets, or none', async () => {
     expect(await app.post('watch', { jobs })).toMatchObject({ status: 400, body: { code: 'invalid_watch' } });
 });
 
-describe('an error states whether a retry helps', () => {
+describe('an error', () => {
   it.each<[string, object, object, string]>([
     ['a create function that throws', { create: { videos: () => JSON.parse('{') } }, {}, '500 internal_error false'],
     ['a rate limit', { limit: () => false }, {}, '429 rate_limited false'],
@@ -87,14 +87,14 @@ describe('an error states whether a retry helps', () => {
       {},
       '400 plan_too_small false',
     ],
-  ])('%s', async (_, options, sandboxOptions, expected) => {
+  ])('from %s states that a retry is useless', async (_, options, sandboxOptions, expected) => {
     const app = openApp(options, sandboxOptions);
     const { status, body } = await app.post('videos', { key: KEY, input: INPUT });
     expect(`${status} ${body.code} ${body.retry}`).toBe(expected);
     expect(app.sandbox.jobs).toEqual([]);
   });
 
-  it('an unavailable service', async () => {
+  it('from an unavailable service states that a retry may help', async () => {
     const app = openApp();
     const fetch = () => Promise.reject(new TypeError('fetch failed'));
     const client = app.client.withOptions({ maxRetries: 0, fetch });
@@ -103,7 +103,7 @@ describe('an error states whether a retry helps', () => {
   });
 });
 
-it("logs the app's errors to the console without onError", async () => {
+it("logs the app's errors to the console if onError isn't set", async () => {
   const consoleError = vi.spyOn(console, 'error').mockImplementation(() => {});
   const error = new Error('a bug of the app');
   const authorize = () => {
@@ -164,8 +164,8 @@ describe("deletes a page's upload", () => {
     const app = openApp();
     const { body } = await app.post('upload', { name: 'a.png', type: 'image/png', size: 10 });
     const page = new AbortController();
-    const endless = new ReadableStream({ pull: () => new Promise(() => {}) });
-    const response = sendBytes(app, String(body.put), endless, { signal: page.signal });
+    const stalledBody = new ReadableStream({ pull: () => new Promise(() => {}) });
+    const response = sendBytes(app, String(body.put), stalledBody, { signal: page.signal });
     page.abort();
     expect((await response).status).toBe(499);
     await vi.waitFor(() => expect(deletions(app)).toHaveLength(1), PATIENCE_MS);

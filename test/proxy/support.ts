@@ -123,7 +123,7 @@ export async function isHeld(response: Promise<unknown>): Promise<boolean> {
   return (await Promise.race([response, 'held'])) === 'held';
 }
 
-/** Signatures run in a thread pool, in order: once this digest is done, so are all earlier signatures. */
+/** Waits for pending signatures. They run in a thread pool, in order, so they finish before this digest. */
 async function awaitSignatures(): Promise<void> {
   await crypto.subtle.digest('SHA-256', new Uint8Array(1));
   await new Promise((resolve) => setImmediate(resolve));
@@ -147,7 +147,7 @@ export function sendBytes({ send }: Pick<App, 'send'>, put: string, body: BodyIn
   return send('bytes', { method: 'POST', body, duplex: 'half', ...init, headers } as RequestInit);
 }
 
-/** A key as a page creates it. */
+/** An idempotency key, in the format of a page's keys. */
 export const KEY = 'b5f1c0de-0000-4000-8000-000000000001';
 
 /** Uploads an image as ann. Returns the upload's ticket, its raw ID, and the ticket for its bytes. */

@@ -37,7 +37,7 @@ describe('a ticket created by the server', () => {
   });
 
   it.each(['60000', 0, Number.POSITIVE_INFINITY])(
-    'for a link is rejected if expiresInMs is %s',
+    'is not created for a link if expiresInMs is %s',
     async (expiresInMs) => {
       const { app, job } = await openWithJob();
       const message = /^expiresInMs must be a finite number of milliseconds above 0, not /;
@@ -79,7 +79,7 @@ describe('a request that watches a job', () => {
     expect((await response).status).toBe(200);
   });
 
-  it("stops the job's polls a minute after the last page disconnects", async () => {
+  it('continues the polls of its job for at most a minute after it ends', async () => {
     const { app, ticket, polls } = await openWithJob({ holdMs: 20_000 });
     await msUntil(app.sandbox, app.post('watch', { ticket, seen: 'processing' }));
     await app.sandbox.advance(MINUTE_MS);
@@ -148,9 +148,9 @@ describe('a request that watches a job on Workers', () => {
   });
 });
 
-describe("a service that doesn't respond", () => {
+describe("a watch while the service doesn't respond", () => {
   it.each([[undefined], ['processing'], [7]])(
-    'reports no change to a page that has seen %j after ten seconds',
+    'reports no change after ten seconds to a page that has seen %j',
     async (seen) => {
       const sandbox = createSandbox({ clock: 'manual' });
       const { apiKey, baseUrl } = sandbox;

@@ -82,7 +82,7 @@ describe('prompt mode', () => {
     expect(await client.create('/v1/characters', { ...params, mode: 'prompt' })).toMatchObject({ mediaType: 'image' });
   });
 
-  test('rejects a narrower reference image', async () => {
+  test('fails a job whose reference image is narrower than documented', async () => {
     const client = setUp();
     const small = await client.upload('IMAGE', 'small.png', png(CHARACTER_WIDTH - 1));
     const job = await client.create('/v1/characters', { name: 'Ada', prompt, reference_upload_ids: [small] });

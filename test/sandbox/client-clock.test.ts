@@ -8,29 +8,29 @@ import { type OpenSandbox, openSandbox } from '../../src/sandbox/sandbox.js';
 import { PATIENCE_MS } from '../support/patience.js';
 
 interface Program {
-  readonly opened: OpenSandbox;
+  readonly openedSandbox: OpenSandbox;
   readonly clock: Clock;
   post(path: string, body: object): Promise<Response>;
   get(path: string): Promise<Response>;
 }
 
 function start(options: SandboxOptions): Program {
-  const opened = openSandbox(options);
-  const { service, clock, clientFetch } = opened;
+  const openedSandbox = openSandbox(options);
+  const { service, clock, clientFetch } = openedSandbox;
   const headers = { authorization: `Bearer ${service.apiKey}` };
   const post: Program['post'] = (path, body) =>
     clientFetch(service.baseUrl + path, { method: 'POST', headers, body: JSON.stringify(body) });
   const get: Program['get'] = (path) => clientFetch(service.baseUrl + path, { headers });
-  return { opened, clock, post, get };
+  return { openedSandbox, clock, post, get };
 }
 
 describe('on a manual clock', () => {
   test("clients' timers and jobs' events run in chronological order", async () => {
-    const { opened, clock } = start({ clock: 'manual', jobDurationMs: 3000 });
-    const { service } = opened;
+    const { openedSandbox, clock } = start({ clock: 'manual', jobDurationMs: 3000 });
+    const { service } = openedSandbox;
     const startMs = service.now();
     const order: string[] = [];
-    const record = (what: string) => order.push(`${what} at ${service.now() - startMs}: ${service.jobs[0]?.status}`);
+    const record = (event: string) => order.push(`${event} at ${service.now() - startMs}: ${service.jobs[0]?.status}`);
     await start({ clock: 'manual' }).post('/v1/videos', { prompt: 'another sandbox' });
     await service.fetch(`${service.baseUrl}/v1/videos`, {
       method: 'POST',
@@ -61,20 +61,20 @@ describe('on a manual clock', () => {
   });
 
   test("a fault's delay uses the clock, and an earlier deadline wins", async () => {
-    const { opened, clock, get } = start({ clock: 'manual' });
-    opened.service.faults.add({ match: { path: '/v1/models' }, latencyMs: 5000 });
+    const { openedSandbox, clock, get } = start({ clock: 'manual' });
+    openedSandbox.service.faults.add({ match: { path: '/v1/models' }, latencyMs: 5000 });
     const order: string[] = [];
     get('/v1/models').then(() => order.push('response'));
     clock.after(4999, () => order.push('deadline'));
     clock.after(5001, () => order.push('after'));
-    await opened.service.advance(6000);
+    await openedSandbox.service.advance(6000);
     expect(order).toEqual(['deadline', 'response', 'after']);
   });
 });
 
 describe('on the real clock', () => {
   test("time isn't skipped while a request is in flight", async () => {
-    const { opened, clock, post } = start({});
+    const { openedSandbox, clock, post } = start({});
     let isOver = false;
     clock.after(60_000, () => {
       isOver = true;
@@ -91,7 +91,7 @@ describe('on the real clock', () => {
     const upload = { file_name: 'a.mp4', mime_type: 'video/mp4', file_size: 60, upload_type: 'VIDEO' };
     const { data } = await (await post('/v1/uploads', upload)).json();
     const init = { method: 'PUT', headers: data.headers, body, duplex: 'half' } as RequestInit;
-    expect((await opened.clientFetch(data.direct_upload_url, init)).status).toBe(200);
+    expect((await openedSandbox.clientFetch(data.direct_upload_url, init)).status).toBe(200);
     expect(isOver).toBe(false);
     await vi.waitFor(() => expect(isOver).toBe(true), PATIENCE_MS);
   });
@@ -99,26 +99,29 @@ describe('on the real clock', () => {
   test('an unread response stops time for only a quarter of a second', async () => {
     const { clock, get } = start({});
     await get('/v1/models');
-    const started = performance.now();
+    const startMs = performance.now();
     await sleep(clock, 10_000);
-    const stoppedMs = performance.now() - started;
+    const stoppedMs = performance.now() - startMs;
     expect(stoppedMs).toBeGreaterThan(200);
-    const again = performance.now();
+    const secondStartMs = performance.now();
     await sleep(clock, 10_000);
-    expect(performance.now() - again).toBeLessThan(stoppedMs);
+    expect(performance.now() - secondStartMs).toBeLessThan(stoppedMs);
   });
 
   test('an explicit speed applies', async () => {
-    const { clock, opened, get } = start({ speed: 100, limits: { 'jobs.get': { limit: 1, windowMs: 600_000 } } });
-    const started = performance.now();
+    const { clock, openedSandbox, get } = start({
+      speed: 100,
+      limits: { 'jobs.get': { limit: 1, windowMs: 600_000 } },
+    });
+    const startMs = performance.now();
     await sleep(clock, 10_000);
-    expect(performance.now() - started).toBeGreaterThanOrEqual(99);
+    expect(performance.now() - startMs).toBeGreaterThanOrEqual(99);
     await get('/v1/jobs/x');
     // A client on this clock waits in sandbox time. For any other client, a hundred of these seconds are one.
     const ownS = Number((await get('/v1/jobs/x')).headers.get('retry-after'));
     expect([ownS > 300, ownS <= 600]).toEqual([true, true]);
-    const headers = { authorization: `Bearer ${opened.service.apiKey}` };
-    const other = await opened.service.fetch(`${opened.service.baseUrl}/v1/jobs/x`, { headers });
+    const headers = { authorization: `Bearer ${openedSandbox.service.apiKey}` };
+    const other = await openedSandbox.service.fetch(`${openedSandbox.service.baseUrl}/v1/jobs/x`, { headers });
     const otherS = Number(other.headers.get('retry-after'));
     expect([otherS > 3, otherS <= 6]).toEqual([true, true]);
   });

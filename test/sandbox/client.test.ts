@@ -52,7 +52,7 @@ describe('sandbox.client()', () => {
     expect(warn.mock.calls).toEqual([[line]]);
   });
 
-  test('logs a warning once that only the polls contain, such as that of a fallback during submission', async () => {
+  test('logs a warning once if only polls contain it, as after a fallback during submission', async () => {
     const warn = vi.fn();
     const logger = { error() {}, warn, info() {}, debug() {} };
     const sandbox = createSandbox({ jobDurationMs: 0 });
@@ -92,13 +92,13 @@ describe("a client on the sandbox's clock", () => {
   test("by default, completes createAndWait, including processing, in less than the job's 3 s", async () => {
     const client = createSandbox().client();
     await client.models.list();
-    const started = performance.now();
+    const startMs = performance.now();
     const statuses: string[] = [];
     const job = await client.videos.createAndWait(
       { prompt },
       { onCreated: ({ job }) => void statuses.push(job.status) },
     );
-    expect(performance.now() - started).toBeLessThan(2_500);
+    expect(performance.now() - startMs).toBeLessThan(2_500);
     expect([...statuses, job.status]).toEqual(['processing', 'completed']);
     expect(Date.parse(job.completedAt ?? '') - Date.parse(job.createdAt ?? '')).toBe(3000);
   });
@@ -123,7 +123,7 @@ describe("a client on the sandbox's clock", () => {
   test('takes little real time for limits, reviews, retries, and timeouts', async () => {
     const sandbox = createSandbox({ review: { asset: 30_000 }, balanceTokens: 1e6 });
     const client = sandbox.client();
-    const started = performance.now();
+    const startMs = performance.now();
     await Promise.all(Array.from({ length: 2 * LIMIT + 1 }, () => client.videos.create({ prompt })));
     expect(sandbox.now() - Date.parse(sandbox.jobs[0]?.createdAt ?? '')).toBeGreaterThanOrEqual(2 * WINDOW_MS);
     const { upload_id } = await client.uploads.upload(new Blob(['x'], { type: 'image/png' }), { filename: 'a.png' });
@@ -134,7 +134,7 @@ describe("a client on the sandbox's clock", () => {
     await expect(client.voices.list({ maxRetries: 0 })).rejects.toMatchObject({ name: 'TimeoutError' });
     const slow = client.videos.createAndWait({ prompt: '[slow:2h]' }, { timeoutMs: 60_000 });
     await expect(slow).rejects.toMatchObject({ name: 'WaitTimeoutError' });
-    expect(performance.now() - started).toBeLessThan(18_000);
+    expect(performance.now() - startMs).toBeLessThan(18_000);
   });
 
   test('wakes a wait on a webhook that arrives during advance', async () => {

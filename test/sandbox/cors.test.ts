@@ -7,20 +7,20 @@ const origin = 'https://app.example.com';
 test('storage responds to a preflight, so pages on other origins can upload', async () => {
   const client = setUp();
   const { data } = (await client.call('POST', '/v1/uploads', params)).body;
-  const requested = 'content-type,x-storage-upload-id';
+  const requestedHeaders = 'content-type,x-storage-upload-id';
   const preflight = await client.sandbox.fetch(data.direct_upload_url, {
     method: 'OPTIONS',
     headers: {
       origin,
       'access-control-request-method': 'PUT',
-      'access-control-request-headers': requested,
+      'access-control-request-headers': requestedHeaders,
       'access-control-request-private-network': 'true',
     },
   });
   expect([preflight.status, await preflight.text()]).toEqual([204, '']);
   expect(preflight.headers.get('access-control-allow-origin')).toBe('*');
   expect(preflight.headers.get('access-control-allow-methods')).toContain('PUT');
-  expect(preflight.headers.get('access-control-allow-headers')).toBe(requested);
+  expect(preflight.headers.get('access-control-allow-headers')).toBe(requestedHeaders);
   expect(preflight.headers.get('access-control-allow-private-network')).toBe('true');
 });
 

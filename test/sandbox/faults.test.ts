@@ -79,10 +79,10 @@ describe('effects', () => {
     expect((await response).status).toBe(200);
     const controller = new AbortController();
     const { fetch, baseUrl } = client.sandbox;
-    const late = fetch(`${baseUrl}/v1/models`, { signal: controller.signal });
+    const abortedResponse = fetch(`${baseUrl}/v1/models`, { signal: controller.signal });
     await new Promise((resolve) => setImmediate(resolve));
     controller.abort(new Error('enough'));
-    await expect(late).rejects.toThrow('enough');
+    await expect(abortedResponse).rejects.toThrow('enough');
   });
 
   test("a server's handler throws a ConnectionDropped, and so does a truncated body", async () => {
@@ -95,8 +95,8 @@ describe('effects', () => {
   });
 });
 
-describe('matching', () => {
-  test('by method and path, exact or as a pattern', async () => {
+describe('a rule', () => {
+  test('matches by method and path, exact or as a pattern', async () => {
     const client = setUp();
     const { faults } = client.sandbox;
     faults.add({ match: { method: 'post', path: '/v1/images' }, status: 500 });
@@ -117,13 +117,13 @@ describe('matching', () => {
     ['/v1/*/output', '/v1/jobs/x/outputs', false],
     ['/v1/jobs.get', '/v1/jobs/get', false],
     ['/v1/(models|voices)', '/v1/models', false],
-  ])('the path %s matches %s: %s', async (path, actual, matches) => {
+  ])('with the path %s matches %s: %s', async (path, actual, matches) => {
     const client = setUp();
     client.sandbox.faults.add({ match: { path }, status: 599 });
     expect((await client.call('GET', actual)).status === 599).toBe(matches);
   });
 
-  test('by position, starting at the nth request, for a number of times', async () => {
+  test('applies from the nth request, for a number of times', async () => {
     const client = setUp();
     client.sandbox.faults.add({ match: { nth: 3 }, status: 500, times: 2 });
     const statuses = [];
@@ -131,7 +131,7 @@ describe('matching', () => {
     expect(statuses).toEqual([200, 200, 500, 500, 200, 200]);
   });
 
-  test('at random, affecting the same requests for the same seed', async () => {
+  test('with a probability affects the same requests for the same seed', async () => {
     const run = async (seed: number) => {
       const client = setUp({ seed });
       client.sandbox.faults.add({ status: 500, probability: 0.4 });
@@ -145,7 +145,7 @@ describe('matching', () => {
     expect(first.filter((status) => status === 500).length).toBeGreaterThan(8);
   });
 
-  test('rules can be listed, removed, and cleared', async () => {
+  test('can be listed, removed, and cleared', async () => {
     const client = setUp();
     const { faults } = client.sandbox;
     const id = faults.add({ match: { path: '/v1/models' }, status: 500, times: 9 });

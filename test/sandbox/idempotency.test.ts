@@ -4,7 +4,7 @@ import { png, setUp } from './plain-client.js';
 const body = { prompt: 'a fox at dawn' };
 const key = { 'idempotency-key': 'k1' };
 
-test('a repeated idempotency key returns the original job in its current state, charging once', async () => {
+test('a repeated idempotency key returns the original job in its current state, without a second charge', async () => {
   const client = setUp();
   const first = await client.create('/v1/videos', body, key);
   await client.sandbox.advance(3000);
@@ -24,10 +24,10 @@ test('the idempotency key can be in the header or the body, and the header takes
 
 test("an empty header doesn't hide the key in the body", async () => {
   const client = setUp();
-  const keyed = { ...body, idempotency_key: 'k1' };
-  const { id } = await client.create('/v1/videos', keyed);
+  const bodyWithKey = { ...body, idempotency_key: 'k1' };
+  const { id } = await client.create('/v1/videos', bodyWithKey);
   for (const empty of ['', ' ']) {
-    expect((await client.create('/v1/videos', keyed, { 'idempotency-key': empty })).id).toBe(id);
+    expect((await client.create('/v1/videos', bodyWithKey, { 'idempotency-key': empty })).id).toBe(id);
   }
 });
 

@@ -139,7 +139,7 @@ describe('on the real clock', () => {
     expect((await client.job(id)).status).toBe('completed');
   });
 
-  test('time passes faster with a speed', async () => {
+  test('time passes faster if speed is set', async () => {
     const client = clientFor(createSandbox({ jobDurationMs: 60_000, speed: 60 }));
     const { id } = await client.create('/v1/videos');
     vi.setSystemTime(Date.now() + 1000);
@@ -199,7 +199,7 @@ test('a create and a finished job have the documented fields', async () => {
 test('a job lasts exactly its duration, however long its create takes', async () => {
   const client = setUp({ clock: 'real', jobDurationMs: 3000 });
   let now = Date.now();
-  const ticking = vi.spyOn(Date, 'now').mockImplementation(() => {
+  const dateNow = vi.spyOn(Date, 'now').mockImplementation(() => {
     now += 1;
     return now;
   });
@@ -209,6 +209,6 @@ test('a job lasts exactly its duration, however long its create takes', async ()
     const job = await client.job(id);
     expect(Date.parse(String(job.completedAt)) - Date.parse(String(job.createdAt))).toBe(3000);
   } finally {
-    ticking.mockRestore();
+    dateNow.mockRestore();
   }
 });

@@ -61,7 +61,7 @@ describe.skipIf(whyNoStores() !== undefined)('Azure Blob Storage', () => {
   });
   const copy = (options = {}) => copyOutput(createClient(service), 'job_1', azureBlob(blob), options);
 
-  it('stores the complete file over an interrupted connection', async () => {
+  it('stores the complete file despite interrupted connections', async () => {
     service.addOutput('job_1', { body: MOVIE, cutAfter: [3_000_000, 10] });
     const stored = await copy();
     expect(stored).toMatchObject({ sizeBytes: MOVIE.length, sha256: SHA256, existed: false, etag: expect.any(String) });
@@ -85,9 +85,9 @@ describe.skipIf(whyNoStores() !== undefined)('Azure Blob Storage', () => {
   it('leaves no blob if the copy is aborted', async () => {
     service.addOutput('job_1', { body: MOVIE, cutAfter: [3_000_000, ...Array(20).fill(0)] });
     const abort = new AbortController();
-    const copying = copy({ signal: abort.signal });
+    const copyPromise = copy({ signal: abort.signal });
     setTimeout(() => abort.abort('aborted'), 300);
-    await expect(copying).rejects.toBe('aborted');
+    await expect(copyPromise).rejects.toBe('aborted');
     await expect(blob.getProperties()).rejects.toMatchObject({ statusCode: 404 });
   });
 });

@@ -48,13 +48,13 @@ describe.skipIf(!hasChromium)('a video in Chromium', () => {
   let browser: Browser;
   let baseUrl: string;
   let jobId: string;
-  const closing: (() => Promise<unknown>)[] = [];
+  const closeCallbacks: (() => Promise<unknown>)[] = [];
 
   beforeAll(async () => {
     browser = await launch();
     const service = await sandbox.listen({ port: 0 });
     baseUrl = service.url;
-    closing.push(
+    closeCallbacks.push(
       () => service.close(),
       () => browser.close(),
     );
@@ -65,7 +65,7 @@ describe.skipIf(!hasChromium)('a video in Chromium', () => {
     jobId = job.id;
   });
   afterAll(async () => {
-    for (const close of closing.reverse()) await close();
+    for (const close of closeCallbacks.reverse()) await close();
   });
 
   const play = async (url: string) => {
@@ -77,9 +77,9 @@ describe.skipIf(!hasChromium)('a video in Chromium', () => {
     await context.close();
     return state;
   };
-  const ranges = () => sandbox.requests.filter(({ path, method }) => /output/.test(path) && method === 'GET');
+  const downloads = () => sandbox.requests.filter(({ path, method }) => /output/.test(path) && method === 'GET');
 
-  it('plays and seeks through node:http, over an interrupted connection', async () => {
+  it('plays and seeks through node:http, despite interrupted connections', async () => {
     const client = new GenClient({ apiKey: sandbox.apiKey, baseUrl });
     const serve = createOutputHandler({ client, authorize: (_, id) => id === jobId });
     const html = { headers: { 'content-type': 'text/html' } };
@@ -87,14 +87,14 @@ describe.skipIf(!hasChromium)('a video in Chromium', () => {
       toNodeHandler((request) => (request.url.endsWith('/app') ? new Response(APP, html) : serve(request))),
     );
     await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
-    closing.push(() => new Promise((done) => server.close(done)));
+    closeCallbacks.push(() => new Promise((done) => server.close(done)));
     sandbox.faults.add({ match: { path: `/v1/jobs/${jobId}/output` }, truncate: true, times: 2 });
     const state = await play(`http://127.0.0.1:${(server.address() as AddressInfo).port}/files/${jobId}`);
     expect(state.duration).toBeCloseTo(5, 0);
     expect(state.position).toBeCloseTo(state.duration - 0.5, 1);
     expect(state.seekable).toBeCloseTo(state.duration, 1);
     expect(state.width).toBeGreaterThan(0);
-    expect(ranges().length).toBeGreaterThan(0);
+    expect(downloads().length).toBeGreaterThan(0);
   });
 
   it.skipIf(!miniflare)('plays and seeks in workerd', async () => {
@@ -107,7 +107,7 @@ describe.skipIf(!hasChromium)('a video in Chromium', () => {
         return createOutputHandler({ client, authorize: (_, id) => id === env.JOB })(request);
       } };`;
     const worker: TestWorker = await startWorker(program, { KEY: sandbox.apiKey, BASE_URL: baseUrl, JOB: jobId });
-    closing.push(() => worker.dispose());
+    closeCallbacks.push(() => worker.dispose());
     const state = await play(`${(await worker.ready).href}files/${jobId}`);
     expect(state.position).toBeCloseTo(state.duration - 0.5, 1);
     expect(state.seekable).toBeCloseTo(state.duration, 1);

@@ -55,9 +55,9 @@ export async function runCampaign(copies: number, seed: number): Promise<Campaig
       else delete output.rejection;
       if (requests !== 2 || random() > 0.1) return;
       serviceFaults += 1;
-      const changed = createBytes();
-      hashes.add(hash(changed));
-      Object.assign(output, { body: changed, etag: `"${hash(changed)}"` });
+      const newBytes = createBytes();
+      hashes.add(hash(newBytes));
+      Object.assign(output, { body: newBytes, etag: `"${hash(newBytes)}"` });
     };
   };
   const faults = (): S3Fault[] => {
@@ -82,9 +82,9 @@ export async function runCampaign(copies: number, seed: number): Promise<Campaig
   const copy = (id: string) => copyOutput(client, id, s3(store.at(`out/${id}.mp4`)), { retries: 20, timeoutMs: 1_500 });
   const reader = startReader(store, versions);
   await eachOf(ids, async (id) => {
-    const added = faults();
-    storeFaults += added.length;
-    store.faults.push(...added);
+    const newFaults = faults();
+    storeFaults += newFaults.length;
+    store.faults.push(...newFaults);
     digests.set(id, (await copy(id)).sha256);
   });
   const readerReport = await reader.stop();

@@ -41,7 +41,7 @@ describe('the source', () => {
     expect(stored()?.bytes.equals(MOVIE)).toBe(true);
   });
 
-  it('rejects with a DownloadError if it is always interrupted, and nothing is stored', async () => {
+  it('causes a DownloadError if it is always interrupted, and nothing is stored', async () => {
     service.addOutput('job_1', { body: MOVIE, cutAfter: [400_000, ...Array(20).fill(0)] });
     expect(await failure(copy())).toMatchObject({ name: 'DownloadError', code: 'interrupted', jobId: 'job_1' });
     expect(store.puts).toBe(1);
@@ -193,13 +193,13 @@ describe('callbacks and options', () => {
       void new Response(body).arrayBuffer().catch(() => undefined);
       return new Promise(() => {});
     });
-    const copying = copy({ signal: abort.signal, onProgress: () => abort.abort('aborted') });
-    expect(await failure(copying)).toBe('aborted');
+    const copyPromise = copy({ signal: abort.signal, onProgress: () => abort.abort('aborted') });
+    expect(await failure(copyPromise)).toBe('aborted');
     expect(signal?.aborted).toBe(true);
     expect(stored()).toBeUndefined();
   });
 
-  it('accept a client with the same shape', async () => {
+  it('work with a client of the same shape', async () => {
     const client: OutputClient = {
       jobs: {
         get: async (id) => ({ id, status: 'completed' }),
@@ -237,9 +237,9 @@ it("a copy's pauses use the sandbox's clock", async () => {
   const { job } = await client.images.create({ prompt: 'a fox' });
   await sandbox.advance(10);
   store.failures.push(() => Promise.reject(new Error('unavailable')));
-  const copying = copyOutput(client, job, store.at('fox.png'));
+  const copyPromise = copyOutput(client, job, store.at('fox.png'));
   await sandbox.advance(1);
   expect(store.puts).toBe(1);
   await sandbox.advance(1_000);
-  expect(await copying).toMatchObject({ existed: false });
+  expect(await copyPromise).toMatchObject({ existed: false });
 });

@@ -29,8 +29,8 @@ describe('a hanging store', () => {
   it('causes a StorageError that identifies the option if it never recovers', async () => {
     service.addOutput('job_1', { body: MOVIE });
     const put = () => new Promise<never>(() => {});
-    const copying = copyOutput(createClient(service), 'job_1', { put }, { timeoutMs: 100, retries: 0 });
-    await expect(copying).rejects.toMatchObject({
+    const copyPromise = copyOutput(createClient(service), 'job_1', { put }, { timeoutMs: 100, retries: 0 });
+    await expect(copyPromise).rejects.toMatchObject({
       name: 'StorageError',
       code: 'timeout',
       message: expect.stringContaining('timeoutMs'),

@@ -51,7 +51,7 @@ describe('the file', () => {
   });
 });
 
-it("is saved under its job's sanitized ID with ?download", async () => {
+it("the file is named after its job's sanitized ID, and is an attachment with ?download", async () => {
   const source = () => ({ get: async () => new Response('x', { headers: { 'content-type': 'video/mp4' } }) });
   const disposition = async (path: string) => (await serve({ source }, path)).headers.get('content-disposition');
   expect(await disposition('/files/job_1?download')).toBe('attachment; filename="job_1.mp4"');
@@ -103,11 +103,11 @@ describe("a request's job", () => {
   });
 
   it('is the result of jobId, for authorization and the response', async () => {
-    const authorized: string[] = [];
+    const checkedIds: string[] = [];
     const jobId = (request: Request) => new URL(request.url).searchParams.get('v') ?? '';
-    const authorize = (_: Request, id: string) => authorized.push(id) > 0;
+    const authorize = (_: Request, id: string) => checkedIds.push(id) > 0;
     expect((await serve({ jobId, authorize }, '/files/job_9/file?v=job_1&job=job_8')).status).toBe(200);
-    expect(authorized).toEqual(['job_1']);
+    expect(checkedIds).toEqual(['job_1']);
     expect(outputRequests().map(({ path }) => path)).toEqual(['/v1/jobs/job_1/output']);
   });
 
@@ -172,10 +172,10 @@ describe('authorization', () => {
 
   it('that throws gets a 500, reported to onError', async () => {
     const onError = vi.fn();
-    const thrown = Object.assign(new Error('db down'), { status: 404 });
-    const authorize = () => Promise.reject(thrown);
+    const error = Object.assign(new Error('db down'), { status: 404 });
+    const authorize = () => Promise.reject(error);
     expect((await serve({ authorize, onError })).status).toBe(500);
-    expect(onError).toHaveBeenCalledExactlyOnceWith(thrown, expect.any(Request));
+    expect(onError).toHaveBeenCalledExactlyOnceWith(error, expect.any(Request));
     expect(outputRequests()).toEqual([]);
     const throwingOnError = () => {
       throw new Error('a bug in onError');
@@ -301,13 +301,13 @@ describe('a copy as the source', () => {
       signal = options.signal;
       return new Promise<never>(() => {});
     };
-    const serving = serve({ source: () => ({ get }), onError });
+    const response = serve({ source: () => ({ get }), onError });
     await vi.advanceTimersByTimeAsync(9_900);
     expect(signal?.aborted).toBe(false);
     await vi.advanceTimersByTimeAsync(200);
     expect(signal?.aborted).toBe(true);
     vi.useRealTimers();
-    expect(await (await serving).bytes()).toEqual(MOVIE);
+    expect(await (await response).bytes()).toEqual(MOVIE);
     expect(onError).toHaveBeenCalledOnce();
   });
 

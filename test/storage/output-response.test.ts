@@ -1,4 +1,4 @@
-// Responses to a page: headers, messages, content types, and file names.
+// Conditional responses to a page, and the headers of requests for a job's file.
 import { describe, expect, it, vi } from 'vitest';
 import { fileResponse } from '../../src/adapters/storage/output-response.js';
 import { outputHeaders, outputInfoOf } from '../../src/downloading/output.js';

@@ -89,7 +89,7 @@ describe.skipIf(!miniflare)('R2 in workerd', () => {
     expect(await json('/copy?overwrite')).toMatchObject({ existed: false, sha256: SHA256 });
   });
 
-  it('stores the complete file over a connection interrupted three times', async () => {
+  it('stores the complete file despite three interruptions', async () => {
     service.addOutput('job_1', { body: MOVIE, cutAfter: [300_000, 5, 400_000] });
     expect(await json('/copy')).toMatchObject({ sha256: SHA256 });
     expect((await bytes()).equals(MOVIE)).toBe(true);

@@ -11,7 +11,7 @@ import { whyNoStores } from './packages.js';
 import { S3Double } from './s3-double.js';
 import { miniflare, startWorker } from './worker.js';
 
-const closing: (() => Promise<unknown>)[] = [];
+const closeCallbacks: (() => Promise<unknown>)[] = [];
 let sandbox: Sandbox;
 let client: GenClient;
 let baseUrl: string;
@@ -22,14 +22,14 @@ const stubEnvs = (values: Record<string, string>) => {
 beforeEach(async () => {
   sandbox = createSandbox({ jobDurationMs: 0 });
   const service = await sandbox.listen({ port: 0 });
-  closing.push(() => service.close());
+  closeCallbacks.push(() => service.close());
   baseUrl = service.url;
   client = new GenClient({ apiKey: sandbox.apiKey, baseUrl });
   env = { GEN_API_KEY: sandbox.apiKey, GEN_BASE_URL: baseUrl, GEN_WEBHOOK_SECRET: sandbox.webhookSecret };
   stubEnvs(env);
 });
 afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close();
+  for (const close of closeCallbacks.splice(0).reverse()) await close();
   vi.unstubAllEnvs();
   vi.resetModules();
 });
@@ -40,7 +40,7 @@ const bytesOf = async (job: string) => Buffer.from(await (await client.jobs.outp
 
 it('nextjs-s3: the webhook copies the file to S3, and GET serves it from there', async () => {
   const store = await S3Double.start();
-  closing.push(() => store.close());
+  closeCallbacks.push(() => store.close());
   const { endpoint, bucket, region, account } = store;
   stubEnvs({ S3_ENDPOINT: endpoint, S3_BUCKET: bucket, AWS_REGION: region });
   stubEnvs({ AWS_ACCESS_KEY_ID: account.accessKeyId, AWS_SECRET_ACCESS_KEY: account.secretAccessKey });
@@ -66,7 +66,7 @@ it.skipIf(!miniflare)(
   async () => {
     const program = readFileSync(`${ROOT}examples/storage/cloudflare-worker.ts`, 'utf8');
     const worker = await startWorker(program, { ...env, APP_TOKEN: 'token' }, 'VIDEOS');
-    closing.push(() => worker.dispose());
+    closeCallbacks.push(() => worker.dispose());
     const headers = { authorization: 'Bearer token' };
     const init = { method: 'POST', headers, body: JSON.stringify({ prompt: 'a fox' }) };
     const created = await worker.dispatchFetch('https://app.test/videos', init);
@@ -95,7 +95,7 @@ describe.skipIf(whyNoStores() !== undefined)("with the store's SDK", () => {
   ];
   const setUp = async (start: () => Promise<BlobDouble>, recipe: (url: string) => Promise<Copy>) => {
     const double = await start();
-    closing.push(() => double.close());
+    closeCallbacks.push(() => double.close());
     const job = await createVideo();
     return { double, copy: await recipe(double.url), job, name: `videos/${job.id}.mp4` };
   };

@@ -12,7 +12,7 @@ export interface S3Object {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** A fault of the next request with a method. */
+/** A fault for the next request with its method. */
 export interface S3Fault {
   readonly method: 'PUT' | 'HEAD' | 'GET';
   /** If true, applies to every request with the method. */
@@ -119,11 +119,11 @@ export class S3Double {
     const received: S3Request = { method, path, headers, bytes: 0 };
     this.requests.push(received);
     const isConditional = headers['if-none-match'] !== undefined;
-    const at = this.faults.findIndex(
+    const index = this.faults.findIndex(
       (candidate) => candidate.method === method && (!candidate.conditional || isConditional),
     );
-    const fault = this.faults[at];
-    if (fault && fault.always !== true) this.faults.splice(at, 1);
+    const fault = this.faults[index];
+    if (fault && fault.always !== true) this.faults.splice(index, 1);
     const [, bucket, ...rest] = path.replace(/\?.*/, '').split('/');
     const exchange = { request, response, received, fault, key: rest.map(decodeURIComponent).join('/') };
     if (fault?.redirect) {

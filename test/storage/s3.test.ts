@@ -72,7 +72,7 @@ describe('a repeated copy', () => {
     expect([service.downloads.length, store.sent('PUT').length]).toEqual([1, 1]);
   });
 
-  it('is rejected if another object exists, and replaces it with overwrite', async () => {
+  it("is rejected if the object is another job's, and replaces it if overwrite is true", async () => {
     service.addOutput('job_2', { body: new Uint8Array(10) });
     await copyOutput(createClient(service), 'job_2', s3(store.at(KEY)));
     const error = await failure(copy());
@@ -198,7 +198,7 @@ describe('a concurrent copy', () => {
     expect(store.objects.get(KEY)?.bytes.equals(OTHER_FILE)).toBe(true);
   });
 
-  it('among ten stores one object, and all ten resolve with its size', async () => {
+  it('as one of ten stores a single object, and all ten resolve with its size', async () => {
     const copies = await Promise.all(Array.from({ length: 10 }, () => copy()));
     expect(store.objects.size).toBe(1);
     expect(new Set(copies.map(({ sizeBytes }) => sizeBytes))).toEqual(new Set([MOVIE.length]));
@@ -206,7 +206,7 @@ describe('a concurrent copy', () => {
   });
 });
 
-describe('a failing put', () => {
+describe('a failing request', () => {
   it.each([
     ['is overloaded', { status: 503, code: 'SlowDown' }],
     ['has an internal error', { status: 500, code: 'InternalError' }],
@@ -214,7 +214,7 @@ describe('a failing put', () => {
     ['has a conflict', { status: 409, code: 'ConditionalRequestConflict' }],
     ['closes the connection at the first byte', { resetAfter: 0 }],
     ['closes the connection during the body', { resetAfter: 700_000 }],
-  ])('because the store %s is retried', async (_, fault) => {
+  ])('is retried if the store %s', async (_, fault) => {
     store.faults.push({ method: 'PUT', ...fault }, { method: 'PUT', ...fault });
     expect(await copy()).toMatchObject({ existed: false, sha256: SHA256 });
     expect(store.sent('PUT')).toHaveLength(3);
@@ -235,7 +235,7 @@ describe('a failing put', () => {
     expect(store.objects.size).toBe(0);
   });
 
-  it('is retried, as a failing HEAD is', async () => {
+  it('is also retried if it is a HEAD', async () => {
     store.faults.push({ method: 'HEAD', status: 503 }, { method: 'HEAD', resetAfter: 0 });
     expect(await copy()).toMatchObject({ existed: false });
   });
@@ -247,7 +247,7 @@ describe("the store's rejections", () => {
 
   it.each<[string, Partial<S3Options>, string, number, string]>([
     ['a wrong secret', wrongSecret, 'SignatureDoesNotMatch', 403, 'SignatureDoesNotMatch'],
-    ['an unknown key', unknownKey, 'InvalidAccessKeyId', 403, 'InvalidAccessKeyId'],
+    ['an unknown access key', unknownKey, 'InvalidAccessKeyId', 403, 'InvalidAccessKeyId'],
     ['a wrong region', { region: 'us-west-2' }, 'AuthorizationHeaderMalformed', 400, 'eu-central-1'],
     ['an unknown bucket', { bucket: 'nowhere' }, 'NoSuchBucket', 404, 'NoSuchBucket'],
   ])("%s is reported with the store's code, and not retried", async (_, options, code, status, fix) => {
@@ -298,18 +298,18 @@ it('calls a credentials function for each request, and reports expired credentia
   expect(store.sent('PUT')).toHaveLength(1);
 });
 
-describe('a store that redirects', () => {
+describe('a redirect', () => {
   const other = openPerTest(new S3Double());
   const toOtherStore = () => ({ redirect: { status: 307, location: `${other.endpoint}/media/${KEY}` } });
 
-  it('is followed once for a HEAD, and then receives the put directly', async () => {
+  it('of a HEAD is followed once, and its target receives the put directly', async () => {
     store.faults.push({ method: 'HEAD', ...toOtherStore() });
     expect(await copy({}, { retries: 0 })).toMatchObject({ existed: false });
     expect(other.objects.get(KEY)?.bytes.equals(MOVIE)).toBe(true);
     expect(store.sent('PUT')).toHaveLength(0);
   });
 
-  it('receives a put with a new signature', async () => {
+  it('of a put is followed with a new signature', async () => {
     store.faults.push({ method: 'PUT', ...toOtherStore() }, { method: 'PUT', ...toOtherStore() });
     expect(await copy({}, { retries: 0 })).toMatchObject({ existed: false, sha256: SHA256 });
     expect(other.objects.get(KEY)?.bytes.equals(MOVIE)).toBe(true);
@@ -317,7 +317,7 @@ describe('a store that redirects', () => {
   });
 
   it.each(['http://store.test/media/a.mp4', 'ftp://store.test/a.mp4', ''])(
-    'is rejected from https to "%s", and nothing is sent there',
+    'from https to "%s" is rejected, and nothing is sent there',
     async (location) => {
       const fetch = vi.fn(async (_url: string, _init: RequestInit) => {
         return new Response(null, { status: 307, headers: { location } });
@@ -328,7 +328,7 @@ describe('a store that redirects', () => {
     },
   );
 
-  it('is rejected if it redirects twice', async () => {
+  it('to another redirect is rejected', async () => {
     store.faults.push({ method: 'HEAD', ...toOtherStore() });
     const toFirstStore = { redirect: { status: 307, location: `${store.endpoint}/media/${KEY}` } };
     other.faults.push({ method: 'PUT', ...toFirstStore }, { method: 'PUT', ...toFirstStore });

@@ -48,7 +48,7 @@ else
       };
     },
     ({ service, engine }) => {
-      it('returns its paid job if it is forked from any step', async () => {
+      it('returns its paid job if it is forked from an earlier step', async () => {
         const { id } = await (await engine().start('order-4', 'run four'))();
         for (const step of [0, 2]) {
           const fork = await client.forkWorkflow('order-4', step);

@@ -50,8 +50,8 @@ else
     return {
       deploy: program.deploy,
       async start(order, prompt) {
-        const ended = post(`http://${ingress}/video/${order}/run`, { prompt });
-        return async () => (await ended).json();
+        const response = post(`http://${ingress}/video/${order}/run`, { prompt });
+        return async () => (await response).json();
       },
       async close() {
         program.kill();
