@@ -35,7 +35,7 @@ async function timeOf(code: string, format: 'module' | 'commonjs', cwd: string):
   return Number(stdout);
 }
 
-/** Measures the imports of this package, its two dependencies, and the peers, in interleaved rounds. */
+/** Measures the imports of this package, two of its dependencies, and the peers, in interleaved rounds. */
 function importTimes(): Promise<Figures> {
   const importing = (name: string, cwd: string) => timeOf(`await import('${name}')`, 'module', cwd);
   return interleaved(
@@ -50,7 +50,7 @@ function importTimes(): Promise<Figures> {
   );
 }
 
-/** The smallest program with each peer: its import, its client, and one response of the service on `port`. */
+/** Returns the smallest program with each peer: its import, its client, and one response of the service on `port`. */
 function peerPrograms(port: number): Readonly<Record<string, string>> {
   const base = `http://127.0.0.1:${port}`;
   const stainless = (name: string) =>

@@ -50,9 +50,9 @@ async function transfers(ways: readonly string[], rounds: number, path: (way: st
   try {
     const measure = async (way: string) => {
       const file = path(way);
-      const finished = execute(process.execPath, [TRANSFER, way, server.url, file], LIMITED);
+      const child = execute(process.execPath, [TRANSFER, way, server.url, file], LIMITED);
       // A child that doesn't exit is killed. Without a result, it fails the run.
-      const { stdout } = await finished.catch((error: { stdout?: string }) => ({ stdout: error.stdout || '' }));
+      const { stdout } = await child.catch((error: { stdout?: string }) => ({ stdout: error.stdout || '' }));
       const { ms, cpuMs, peakBytes } = JSON.parse(stdout) as { ms: number; cpuMs: number; peakBytes: number };
       cpu.get(way)?.push(cpuMs);
       peak.get(way)?.push(peakBytes / MB);
@@ -72,21 +72,21 @@ export async function measureFiles(rounds: number): Promise<{ up: Transfers; dow
     const source = join(directory, 'source.mp4');
     await writeFile(source, Buffer.alloc(SIZE, 'gen-client'));
     let count = 0;
-    const fresh = () => {
+    const newPath = () => {
       rmSync(join(directory, `${count}.mp4`), { force: true });
       count += 1;
       return join(directory, `${count}.mp4`);
     };
     const up = await transfers(UPLOADS, rounds, () => source);
-    return { up, down: await transfers(DOWNLOADS, rounds, fresh) };
+    return { up, down: await transfers(DOWNLOADS, rounds, newPath) };
   } finally {
     rmSync(directory, { recursive: true });
   }
 }
 
 function rowsOf({ times, cpu, peak }: Transfers, base: string): string[][] {
-  return [...times].map(([way, all]) => {
-    const rate = all.map((ms) => SIZE / MB / (ms / 1000));
+  return [...times].map(([way, durationsMs]) => {
+    const rate = durationsMs.map((ms) => SIZE / MB / (ms / 1000));
     // Throughput is the inverse of time.
     const { median, low, high } = ratio(times, base, way);
     const own = way.startsWith('gen-client') ? 'this build' : undefined;

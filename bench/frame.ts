@@ -29,7 +29,7 @@ export interface Spread {
   readonly high: number;
 }
 
-/** Measures every candidate once per round, each time starting with another one, so that drift affects all equally. */
+/** Measures every candidate once per round. Each round starts with another one, so that drift affects all equally. */
 export async function interleaved(
   candidates: readonly Candidate[],
   { rounds, warmups = 1 }: { readonly rounds: number; readonly warmups?: number },
@@ -54,8 +54,8 @@ export function spread(figures: readonly number[]): Spread {
 
 /** Returns the ratio of `name` to `base` per round, because a slow round affects both. */
 export function ratio(figures: Figures, name: string, base: string): Spread {
-  const [own, other] = [figures.get(name) ?? [], figures.get(base) ?? []];
-  return spread(own.map((figure, round) => figure / (other[round] ?? Number.NaN)));
+  const [values, baseValues] = [figures.get(name) ?? [], figures.get(base) ?? []];
+  return spread(values.map((figure, round) => figure / (baseValues[round] ?? Number.NaN)));
 }
 
 /** Formats a spread like `1.12 (1.08–1.20)`. */
@@ -83,7 +83,7 @@ export function verdict(
   return `Target: at most ${max} times ${baseName}; measured ${median.toFixed(2)}${missed}. ${others}`;
 }
 
-/** Starts a server in its own process, which prints its URL. */
+/** Starts a server in its own process. Returns the URL that it prints, and a function that stops it. */
 export async function serve(file: string, ...args: string[]) {
   const program = fileURLToPath(new URL(file, import.meta.url));
   const child = spawn(process.execPath, [program, ...args], { stdio: ['ignore', 'pipe', 'inherit'] });

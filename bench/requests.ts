@@ -17,19 +17,19 @@ const OWN = 'gen-client';
 
 interface Mode {
   readonly title: string;
-  readonly verb: 'get' | 'post';
+  readonly method: 'get' | 'post';
   readonly concurrency: number;
   readonly max: number;
 }
 
 const MODES: readonly Mode[] = [
-  { title: 'GET', verb: 'get', concurrency: 1, max: TARGETS.sequential },
-  { title: 'POST', verb: 'post', concurrency: 1, max: TARGETS.sequential },
-  { title: `GET, ${CONCURRENCY} at a time`, verb: 'get', concurrency: CONCURRENCY, max: TARGETS.parallel },
-  { title: `POST, ${CONCURRENCY} at a time`, verb: 'post', concurrency: CONCURRENCY, max: TARGETS.parallel },
+  { title: 'GET', method: 'get', concurrency: 1, max: TARGETS.sequential },
+  { title: 'POST', method: 'post', concurrency: 1, max: TARGETS.sequential },
+  { title: `GET, ${CONCURRENCY} at a time`, method: 'get', concurrency: CONCURRENCY, max: TARGETS.parallel },
+  { title: `POST, ${CONCURRENCY} at a time`, method: 'post', concurrency: CONCURRENCY, max: TARGETS.parallel },
 ];
 
-interface Measured {
+interface ModeFigures {
   readonly mode: Mode;
   readonly wall: Figures;
   readonly cpu: Figures;
@@ -54,21 +54,21 @@ async function measure(
   return { wall: ((performance.now() - start) * 1_000) / calls, cpu: (user + system) / calls };
 }
 
-async function measureMode(mode: Mode, callers: readonly Caller[]): Promise<Measured> {
-  for (const caller of callers) await measure(caller[mode.verb], CONCURRENCY, WARMUP);
+async function measureMode(mode: Mode, callers: readonly Caller[]): Promise<ModeFigures> {
+  for (const caller of callers) await measure(caller[mode.method], CONCURRENCY, WARMUP);
   const cpu = new Map<string, number[]>(callers.map(({ name }) => [name, []]));
   const candidates = callers.map((caller) => ({
     name: caller.name,
     async measure() {
-      const figure = await measure(caller[mode.verb], mode.concurrency);
+      const figure = await measure(caller[mode.method], mode.concurrency);
       cpu.get(caller.name)?.push(figure.cpu);
       return figure.wall;
     },
   }));
   const wall = await interleaved(candidates, { rounds: ROUNDS, warmups: 1 });
   // Drop the warm-up.
-  const settled = new Map([...cpu].map(([name, figures]) => [name, figures.slice(-ROUNDS)]));
-  return { mode, wall, cpu: settled };
+  const cpuPerRound = new Map([...cpu].map(([name, figures]) => [name, figures.slice(-ROUNDS)]));
+  return { mode, wall, cpu: cpuPerRound };
 }
 
 /** Returns the section of bench/README.md. */
@@ -77,13 +77,13 @@ export async function run(): Promise<string> {
   const port = await new Promise<unknown>((resolve) => server.once('message', resolve));
   const base = `http://127.0.0.1:${port}`;
   const callers = [bare(base), bare(base, 'manual'), await own(base), kyAlone(base), ...(await othersAt(base))];
-  const measured: Measured[] = [];
+  const measured: ModeFigures[] = [];
   for (const mode of MODES) measured.push(await measureMode(mode, callers));
   server.disconnect();
   return report(measured, callers);
 }
 
-function report(measured: readonly Measured[], callers: readonly Caller[]): string {
+function report(measured: readonly ModeFigures[], callers: readonly Caller[]): string {
   const peers = callers.flatMap(({ name }) => (name.startsWith(BASE) || name.startsWith(OWN) ? [] : [name]));
   const sections = measured.map(({ mode, wall, cpu }) => {
     const rows = callers.map(({ name }) => [

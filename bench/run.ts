@@ -17,9 +17,9 @@ if (!existsSync(pathOf('./peers/node_modules'))) {
   execFileSync('npm', ['ci', '--no-audit', '--no-fund', '--prefix', pathOf('./peers')], { stdio: 'inherit' });
 }
 
-const requested = process.argv.slice(2);
+const requestedThemes = process.argv.slice(2);
 const sections = sectionsOf(existsSync(REPORT) ? readFileSync(REPORT, 'utf8') : '');
-for (const theme of THEMES.filter((name) => requested.length === 0 || requested.includes(name))) {
+for (const theme of THEMES.filter((name) => requestedThemes.length === 0 || requestedThemes.includes(name))) {
   if (!existsSync(pathOf(`./${theme}.ts`))) continue;
   console.log(`${theme} …`);
   const { run } = (await import(`./${theme}.ts`)) as { run: () => Promise<string> };
@@ -30,7 +30,7 @@ console.log('bench/README.md written');
 
 /** Describes the commit, time, machine, and load of a measurement. */
 function conditions(): string {
-  const git = (...words: string[]) => execFileSync('git', words, { cwd: pathOf('../'), encoding: 'utf8' }).trim();
+  const git = (...args: string[]) => execFileSync('git', args, { cwd: pathOf('../'), encoding: 'utf8' }).trim();
   const isChanged = git('status', '--porcelain', '--', 'src') !== '';
   // The last commit that changed the source.
   const commit = `${git('log', '-1', '--format=%h', '--', 'src')}${isChanged ? ' with changes' : ''}`;

@@ -17,27 +17,27 @@ const JOBS = 10_000;
 /** The targets (README, "The sandbox"). */
 const TARGETS = { perSecond: 1500, megabytes: 300, stateMs: 50, waitMs: 200 } as const;
 
-interface Served {
+interface SandboxAddress {
   readonly url: string;
   readonly apiKey: string;
 }
 
 /** Returns the section of bench/README.md. */
 export async function run(): Promise<string> {
-  const { reads, creates } = await served(async (send) => {
+  const { reads, creates } = await withSandbox(async (send) => {
     const first = JSON.parse(await send('POST', '/v1/videos')) as { data: { job: { id: string } } };
     const read = () => send('GET', `/v1/jobs/${first.data.job.id}`);
     const create = () => send('POST', '/v1/images');
     const figures: { reads: number[]; creates: number[] } = { reads: [], creates: [] };
     for (let round = -WARMUPS; round < ROUNDS; round += 1) {
-      const [reading, creating] = [await perSecond(read, REQUESTS), await perSecond(create, REQUESTS)];
+      const [readsPerSecond, createsPerSecond] = [await perSecond(read, REQUESTS), await perSecond(create, REQUESTS)];
       if (round < 0) continue;
-      figures.reads.push(reading);
-      figures.creates.push(creating);
+      figures.reads.push(readsPerSecond);
+      figures.creates.push(createsPerSecond);
     }
     return figures;
   });
-  const { megabytes, states } = await served(async (send, server) => {
+  const { megabytes, states } = await withSandbox(async (send, server) => {
     await perSecond(() => send('POST', '/v1/videos'), JOBS);
     server.send('memory');
     const [{ rss }] = (await once(server, 'message')) as [{ rss: number }];
@@ -69,11 +69,11 @@ ${table(['', 'measured', 'target'], rows)}`;
 type Send = (method: 'GET' | 'POST', path: string) => Promise<string>;
 
 /** Runs `work` against a new sandbox. */
-async function served<T>(work: (send: Send, server: ChildProcess) => Promise<T>): Promise<T> {
+async function withSandbox<T>(work: (send: Send, server: ChildProcess) => Promise<T>): Promise<T> {
   const server = fork(fileURLToPath(new URL('sandbox/server.ts', import.meta.url)));
   const agent = new Agent({ keepAlive: true, maxSockets: AT_ONCE });
   try {
-    const [service] = (await once(server, 'message')) as [Served];
+    const [service] = (await once(server, 'message')) as [SandboxAddress];
     return await work(sender(service, agent), server);
   } finally {
     agent.destroy();
@@ -81,7 +81,7 @@ async function served<T>(work: (send: Send, server: ChildProcess) => Promise<T>)
   }
 }
 
-function sender({ url, apiKey }: Served, agent: Agent): Send {
+function sender({ url, apiKey }: SandboxAddress, agent: Agent): Send {
   const headers = { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' };
   return (method, path) =>
     new Promise((resolve, reject) => {

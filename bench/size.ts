@@ -11,11 +11,11 @@ const AT_PEERS = fileURLToPath(new URL('./peers/', import.meta.url));
 export interface Program {
   readonly name: string;
   readonly code: string;
-  /** Directory to resolve its imports from. @default this one */
+  /** Directory to resolve its imports from. @default this file's directory */
   readonly from?: string;
 }
 
-/** A client that creates and waits, and the verification of a webhook alone. */
+/** The smallest programs that use parts of this package. */
 export const OWN_PROGRAMS = {
   client:
     "import { GenClient } from 'gen-client'; export default (prompt) => new GenClient({ apiKey: 'k', baseUrl: 'https://x' }).videos.createAndWait({ prompt });",

@@ -49,7 +49,7 @@ async function measureCopies(): Promise<Copies> {
 
 const PEERS = fileURLToPath(new URL('./peers/', import.meta.url));
 
-/** Size of the copy in kB: without the client for this SDK, in total for the others. */
+/** Returns the gzipped bytes of each copy's code: without the client for this SDK, in total for the others. */
 async function sizes(): Promise<ReadonlyMap<string, number | undefined>> {
   const client = await bundleSize({ code: OWN_PROGRAMS.client });
   const own = await bundleSize({ code: OWN_PROGRAMS.copyToS3 });

@@ -9,21 +9,21 @@ import { table } from './frame.js';
 
 const ROOT = fileURLToPath(new URL('../', import.meta.url));
 const MEASURE = fileURLToPath(new URL('./store/measure.mjs', import.meta.url));
-const FINISHED = 100_000;
+const JOBS = 100_000;
 
-interface Measured {
+interface StoreFigures {
   readonly createMs: number;
   readonly slowMs: number;
   readonly seconds: number;
   readonly bytes: number;
 }
 
-async function measure(folder: string): Promise<Measured> {
+async function measure(folder: string): Promise<StoreFigures> {
   const contents = `export { GenClient } from './src/index.ts'; export { fileStore } from './src/adapters/node/index.ts';`;
   const outfile = join(folder, 'client.mjs');
   const stdin = { contents, resolveDir: ROOT };
   await build({ stdin, outfile, bundle: true, platform: 'node', format: 'esm', logLevel: 'error' });
-  const args = [MEASURE, outfile, join(folder, 'gen.store'), String(FINISHED)];
+  const args = [MEASURE, outfile, join(folder, 'gen.store'), String(JOBS)];
   return JSON.parse(execFileSync(process.execPath, args, { encoding: 'utf8' }).trim());
 }
 
@@ -36,7 +36,7 @@ export async function run(): Promise<string> {
     const columns = ['create, median ms', 'create, 99th percentile ms', 'MB on disk', 'seconds for all jobs'];
     return `## File store
 
-${FINISHED.toLocaleString('en')} jobs with their own keys are created, waited for, and marked as stored, 64 concurrently, with a service that responds immediately.
+${JOBS.toLocaleString('en')} jobs with their own keys are created, waited for, and marked as stored, 64 concurrently, with a service that responds immediately.
 
 ${table(columns, [row])}`;
   } finally {

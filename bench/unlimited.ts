@@ -22,12 +22,12 @@ export async function measureUnlimited(count: number): Promise<UnlimitedWaits> {
     rateLimit: 'off',
     async fetch(url) {
       polls++;
-      return Response.json({ success: true, data: { job: running(url.slice(url.lastIndexOf('/') + 1)) } });
+      return Response.json({ success: true, data: { job: runningJob(url.slice(url.lastIndexOf('/') + 1)) } });
     },
   });
   await pause(100);
   const stop = new AbortController();
-  const jobs = Array.from({ length: count }, (_, index) => running(`job_${index}`));
+  const jobs = Array.from({ length: count }, (_, index) => runningJob(`job_${index}`));
   const heap = usedHeap();
   const waits = jobs.map((job) => client.waitForJob(job, { signal: stop.signal }));
   for (const wait of waits) wait.catch(() => {});
@@ -42,18 +42,18 @@ export async function measureUnlimited(count: number): Promise<UnlimitedWaits> {
   const seconds = (performance.now() - startMs) / 1000;
   const { user, system } = process.cpuUsage(cpu);
   delay.disable();
-  const polled = polls - before;
+  const pollCount = polls - before;
   stop.abort();
   await Promise.allSettled(waits);
   return {
-    pollsPerS: polled / seconds,
-    cpuPerPollMs: (user + system) / 1000 / polled,
+    pollsPerS: pollCount / seconds,
+    cpuPerPollMs: (user + system) / 1000 / pollCount,
     stallMs: delay.max / 1e6,
     bytes,
   };
 }
 
-function running(id: string): Job {
+function runningJob(id: string): Job {
   return {
     id,
     status: 'processing',

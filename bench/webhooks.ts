@@ -36,7 +36,7 @@ interface Unwrapper {
   unwrap(body: string, ...rest: unknown[]): unknown;
 }
 
-/** Verifies the Standard Webhooks scheme, as used by svix, openai, and anthropic. */
+/** A verifier of the Standard Webhooks scheme, which svix, openai, and anthropic use. */
 interface Standard {
   verify(body: string, headers: Record<string, string>): unknown;
 }

@@ -16,7 +16,7 @@ const hasEnded = existing?.finishedOn !== undefined;
 if (hasEnded) console.log(`order-17 has ended: ${existing.failedReason || existing.returnvalue.status}`);
 else await queue.images.create({ prompt: 'A paper boat in the rain' }, { jobId: 'order-17' });
 
-if (!hasEnded) await new Promise((end) => worker.worker.once('completed', end).once('failed', end));
+if (!hasEnded) await new Promise((resolve) => worker.worker.once('completed', resolve).once('failed', resolve));
 await worker.close();
 await queue.close();
 await redis.quit();

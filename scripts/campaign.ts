@@ -6,7 +6,7 @@ import { CAMPAIGNS } from './campaigns.ts';
 const [name = '', ...rest] = process.argv.slice(2);
 const campaign = CAMPAIGNS[name];
 if (campaign === undefined) {
-  const names = Object.entries(CAMPAIGNS).map(([each, { about }]) => `  ${each.padEnd(12)}${about}`);
+  const names = Object.entries(CAMPAIGNS).map(([key, { about }]) => `  ${key.padEnd(12)}${about}`);
   process.stderr.write(`Usage: npm run campaign -- NAME [arguments]\n\n${names.join('\n')}\n`);
   process.exit(2);
 }

@@ -44,7 +44,7 @@ function importedBy(file: string): string[] {
 }
 
 /**
- * Redirects imports of core modules to the two files. Dynamic imports go to `client`, or to another entry point, so that an
+ * Returns a plugin that redirects imports of core modules to the two files. Dynamic imports go to `client`, or to another entry point, so that an
  * adapter loads the client only when it creates one.
  */
 export function fromCore(extension: 'js' | 'cjs'): NonNullable<Options['esbuildPlugins']>[number] {

@@ -37,17 +37,17 @@ function nameOf(callee: ts.Expression): string {
   return `${isNamed ? nameOf(expression) : ''}.${name.text}`;
 }
 
-/** Returns the call or constructor around a text, with its `code` or `reason`. */
+/** Returns the call or constructor that receives a message, with its code. */
 function receiverOf(node: ts.Node): Pick<Message, 'receiver' | 'code'> {
   for (let parent = node.parent; parent !== undefined && !ts.isStatement(parent); parent = parent.parent) {
     if (!ts.isNewExpression(parent) && !ts.isCallExpression(parent)) continue;
     const fields = parent.arguments?.filter(ts.isObjectLiteralExpression).flatMap(({ properties }) => [...properties]);
     const field = fields?.find(({ name }) => /^(code|reason|step)$/.test(name?.getText() ?? ''));
     const [first] = parent.arguments ?? [];
-    const byPosition =
+    const codeArgument =
       first && ts.isStringLiteral(first) && /^[a-z]+(_[a-z]+)+$/.test(first.text) ? first.text : undefined;
     const code =
-      field && ts.isPropertyAssignment(field) ? field.initializer.getText().replace(/^'|'$/g, '') : byPosition;
+      field && ts.isPropertyAssignment(field) ? field.initializer.getText().replace(/^'|'$/g, '') : codeArgument;
     return { receiver: nameOf(parent.expression), code };
   }
   return { receiver: '', code: undefined };

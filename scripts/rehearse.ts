@@ -12,8 +12,8 @@ import { freePort } from '../test/support/free-port.js';
 const VERDACCIO = join(ROOT, 'test/registry/node_modules/verdaccio/bin/verdaccio');
 const PATIENCE_MS = 120_000;
 const folder = mkdtempSync(join(tmpdir(), 'gen-client-rehearsal-'));
-const started: ChildProcess[] = [];
-/** Runs npm on this Node, because npm prefers versions whose `engines` match its own. */
+const servers: ChildProcess[] = [];
+/** Environment that runs npm on this Node, because npm prefers versions whose `engines` match its own. */
 let env: NodeJS.ProcessEnv = { ...process.env, PATH: `${dirname(process.execPath)}${delimiter}${process.env.PATH}` };
 
 async function rehearse(tarball: string): Promise<void> {
@@ -120,13 +120,13 @@ function check(
 
 /** Starts a server in its own process group, so that its children end with it. Returns its output so far. */
 function start(cwd: string, [program = '', ...args]: readonly string[]): () => string {
-  const log = join(folder, `${started.length}.log`);
+  const log = join(folder, `${servers.length}.log`);
   const out = openSync(log, 'w');
-  started.push(spawn(program, args, { cwd, env, stdio: ['ignore', out, out], detached: true }));
+  servers.push(spawn(program, args, { cwd, env, stdio: ['ignore', out, out], detached: true }));
   return () => readFileSync(log, 'utf8');
 }
 
-/** Waits until a server is ready. */
+/** Repeats an attempt until it returns a value, which means that a server is ready. Returns the value. */
 async function until<T>(name: string, output: () => string, attempt: () => Promise<T | undefined>): Promise<T> {
   for (const deadline = Date.now() + PATIENCE_MS; Date.now() < deadline; await pause(100)) {
     const value = await attempt().catch(() => undefined);
@@ -138,6 +138,6 @@ async function until<T>(name: string, output: () => string, attempt: () => Promi
 try {
   await rehearse(process.argv[2] ?? (await packTarball()));
 } finally {
-  for (const { pid, exitCode } of started) if (pid !== undefined && exitCode === null) process.kill(-pid);
+  for (const { pid, exitCode } of servers) if (pid !== undefined && exitCode === null) process.kill(-pid);
   rmSync(folder, { recursive: true, force: true });
 }

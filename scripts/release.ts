@@ -74,9 +74,9 @@ function publish(tarball: string): string {
     );
   }
   if ([registered.versions].flat().includes(version)) {
-    const published = view(`${name}@${version}`)?.dist?.integrity;
-    const own = `sha512-${createHash('sha512').update(readFileSync(tarball)).digest('base64')}`;
-    if (published === own) return `${name}@${version} is published, and it is this tarball.`;
+    const publishedIntegrity = view(`${name}@${version}`)?.dist?.integrity;
+    const tarballIntegrity = `sha512-${createHash('sha512').update(readFileSync(tarball)).digest('base64')}`;
+    if (publishedIntegrity === tarballIntegrity) return `${name}@${version} is published, and it is this tarball.`;
     throw new Error(`${name}@${version} is published with other bytes than this tarball. Raise the version.`);
   }
   const tag = npmTagOf(version, registered['dist-tags']?.latest);

@@ -104,9 +104,9 @@ interface Screenshot {
 
 /** Runs a command in a pseudo-terminal to its end, and returns the screen at the moment of the picture. */
 async function screenOf({ command, rows, when }: Screenshot, env: NodeJS.ProcessEnv): Promise<string[]> {
-  const sized = `stty cols ${COLUMNS} rows ${rows}; ${command.replace(/^gen-client/, `'${process.execPath}' '${BIN}'`)}`;
+  const shellCommand = `stty cols ${COLUMNS} rows ${rows}; ${command.replace(/^gen-client/, `'${process.execPath}' '${BIN}'`)}`;
   const stdio: ['ignore', 'pipe', 'inherit'] = ['ignore', 'pipe', 'inherit'];
-  const child = spawn('script', ['-qec', sized, '/dev/null'], { cwd: folder, env, stdio });
+  const child = spawn('script', ['-qec', shellCommand, '/dev/null'], { cwd: folder, env, stdio });
   const screen = new Screen();
   screen.write(`$ ${command}\r\n`);
   let lines: string[] | undefined;

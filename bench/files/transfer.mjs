@@ -18,7 +18,7 @@ async function ownClient() {
   return { client: new GenClient({ apiKey: 'bench', baseUrl }), ...(await import('gen-client/node')) };
 }
 
-/** Prepares a transfer, and returns the work to measure. */
+/** Functions that prepare a transfer, and return the work to measure. */
 const WAYS = {
   'fetch, openAsBlob': async () => async () => put(await openAsBlob(path), {}),
   async 'fetch, 1 MB stream'() {
@@ -30,9 +30,9 @@ const WAYS = {
     const headers = { 'content-length': statSync(path).size };
     return async () => {
       const upload = request(`${baseUrl}/bytes`, { method: 'PUT', headers });
-      const responded = once(upload, 'response');
+      const responsePromise = once(upload, 'response');
       await pipeline(createReadStream(path, { highWaterMark: MB }), upload);
-      const [response] = await responded;
+      const [response] = await responsePromise;
       response.resume();
       await once(response, 'end');
     };

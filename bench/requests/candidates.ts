@@ -21,8 +21,8 @@ type ClientClass<T> = new (options: Record<string, unknown>) => T;
 /** This SDK, with rate limits that are enforced but never exhausted. */
 export async function own(base: string): Promise<Caller> {
   const { GenClient } = await import('gen-client');
-  const wide = { limit: 10_000_000, windowMs: 1_000 };
-  const limits = { 'videos.create': wide, 'jobs.get': wide };
+  const inexhaustible = { limit: 10_000_000, windowMs: 1_000 };
+  const limits = { 'videos.create': inexhaustible, 'jobs.get': inexhaustible };
   const client = new GenClient({ apiKey: KEY, baseUrl: base, limits });
   return { name: 'gen-client', get: () => client.jobs.get('job_1'), post: () => client.videos.create(PAYLOAD) };
 }

@@ -18,7 +18,7 @@ const sdkOptions = {
 };
 const source = () => fetch(`${baseUrl}/v1/jobs/job_1/output`, { headers: { authorization: 'Bearer bench' } });
 
-/** Prepares a copy, and returns the work to measure. */
+/** Functions that prepare a copy, and return the work to measure. */
 const WAYS = {
   'fetch to fetch': async () => async () => {
     const { body, headers } = await source();

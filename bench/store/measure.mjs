@@ -4,26 +4,26 @@ import { readdirSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
-const [bundle, path, finished] = process.argv.slice(2);
+const [bundle, path, jobCount] = process.argv.slice(2);
 const { GenClient, fileStore } = await import(pathToFileURL(bundle).href);
 const SEQUENTIAL = 400;
 const AT_ONCE = 64;
 
 let jobs = 0;
-const created = new Map();
+const jobsById = new Map();
 const client = new GenClient({
   ...{ apiKey: 'sk_bench', baseUrl: 'https://bench.example', account: 'main', rateLimit: 'off' },
   store: fileStore(path),
   fetch: async (input, init) => {
     const url = new URL(input instanceof Request ? input.url : input);
     if (url.pathname.startsWith('/v1/jobs/'))
-      return Response.json({ job: created.get(url.pathname.split('/').at(-1)) });
+      return Response.json({ job: jobsById.get(url.pathname.split('/').at(-1)) });
     const key = new Headers(init?.headers ?? input.headers).get('idempotency-key');
     const job = {
       ...{ id: `job_${++jobs}`, status: 'completed', quotedTokenCost: 2, finalTokenCost: 2, key },
       providerOutputUrl: 'https://bench.example/file',
     };
-    created.set(job.id, job);
+    jobsById.set(job.id, job);
     return Response.json({ job, quoted_token_cost: 2 });
   },
 });
@@ -31,7 +31,7 @@ const client = new GenClient({
 async function finish() {
   const { job } = await client.images.create({ prompt: 'a fox' }, { idempotencyKey: crypto.randomUUID() });
   await client.markStored(await client.waitForJob(job.id, { pollIntervalMs: 1 }));
-  created.delete(job.id);
+  jobsById.delete(job.id);
 }
 
 const times = [];
@@ -44,7 +44,7 @@ for (let create = 0; create < SEQUENTIAL; create++) {
 times.sort((a, b) => a - b);
 
 const startMs = performance.now();
-let left = Number(finished);
+let left = Number(jobCount);
 const worker = async () => {
   while (left-- > 0) await finish();
 };

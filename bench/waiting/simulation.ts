@@ -58,7 +58,7 @@ export interface Arrivals {
   readonly kinds?: readonly Kind[];
 }
 
-/** Without `perMinute`, all jobs are accepted at once, like a batch of images or a restarted program. */
+/** Creates a service with `count` jobs. Without `perMinute`, all are accepted at the same time, like a batch of images. */
 export function simulatedService(
   count: number,
   {
@@ -85,8 +85,8 @@ export function simulatedService(
   const earlier = batch(before, 'earlier', startMs);
   const jobs = batch(count, 'job', before > 0 ? startMs + 3_600_000 : startMs);
   const byId = new Map([...earlier, ...jobs].map((job) => [job.id, job]));
-  const counted: number[] = [];
-  let first = 0;
+  const pollTimesMs: number[] = [];
+  let firstInWindow = 0;
   let rejected = 0;
   const delay = () => (LATENCY_MS.from + random() * (LATENCY_MS.to - LATENCY_MS.from)) / 2;
   const pause = (ms: number, signal?: AbortSignal) =>
@@ -110,7 +110,7 @@ export function simulatedService(
     earlier,
     record,
     get polls() {
-      return counted.length;
+      return pollTimesMs.length;
     },
     get rejected() {
       return rejected;
@@ -118,13 +118,13 @@ export function simulatedService(
     async poll(id, signal) {
       await pause(delay(), signal);
       const now = clock.now();
-      while ((counted[first] ?? now) <= now - 60_000) first++;
-      if (counted.length - first >= limit) {
+      while ((pollTimesMs[firstInWindow] ?? now) <= now - 60_000) firstInWindow++;
+      if (pollTimesMs.length - firstInWindow >= limit) {
         rejected++;
         await pause(delay(), signal);
-        throw new RateLimited(60_000 - (now - (counted[first] ?? now)));
+        throw new RateLimited(60_000 - (now - (pollTimesMs[firstInWindow] ?? now)));
       }
-      counted.push(now);
+      pollTimesMs.push(now);
       const job = byId.get(id);
       if (!job) throw new Error(`no job ${id}`);
       const response = record(job);

@@ -11,11 +11,11 @@ import { dimensionsFor, type MediaSpec, renderMedia } from '../../src/sandbox/me
 
 const folder = mkdtempSync(join(tmpdir(), 'gen-media-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
-const hasFfmpeg = installed('ffmpeg') && installed('ffprobe');
+const hasFfmpeg = isInstalled('ffmpeg') && isInstalled('ffprobe');
 if (!hasFfmpeg && process.env.CI) throw new Error('CI needs ffmpeg and ffprobe (apt-get install ffmpeg)');
 if (!hasFfmpeg) console.warn('ffmpeg is not installed: decoding is checked by the parser only');
 
-const video = (over: Partial<MediaSpec> = {}): MediaSpec => ({
+const video = (overrides: Partial<MediaSpec> = {}): MediaSpec => ({
   kind: 'video',
   width: 854,
   height: 480,
@@ -23,7 +23,7 @@ const video = (over: Partial<MediaSpec> = {}): MediaSpec => ({
   seed: 1,
   label: 'svc-video-fast',
   prompt: 'A fox at dawn',
-  ...over,
+  ...overrides,
 });
 
 describe('dimensions', () => {
@@ -70,8 +70,8 @@ describe('a video', () => {
     { width: 4096, height: 512 },
     { seed: -5 },
     { seed: 2 ** 40 },
-  ])('has two H.264 key frames per second according to an independent demuxer: %j', async (over) => {
-    const spec = video({ durationS: 6, ...over });
+  ])('has two H.264 key frames per second according to an independent demuxer: %j', async (overrides) => {
+    const spec = video({ durationS: 6, ...overrides });
     const input = new Input({ source: new BufferSource(renderMedia(spec)), formats: [MP4] });
     const track = await input.getPrimaryVideoTrack();
     expect([track?.codec, track?.displayWidth, track?.displayHeight]).toEqual(['avc', spec.width, spec.height]);
@@ -81,10 +81,10 @@ describe('a video', () => {
   });
 
   it('has the same bytes for the same input, and different ones for another seed, model, or prompt', () => {
-    const once = renderMedia(video());
-    expect(renderMedia(video())).toEqual(once);
-    for (const over of [{ seed: 2 }, { label: 'svc-video-pro' }, { prompt: 'A hare' }]) {
-      expect(renderMedia(video(over))).not.toEqual(once);
+    const bytes = renderMedia(video());
+    expect(renderMedia(video())).toEqual(bytes);
+    for (const overrides of [{ seed: 2 }, { label: 'svc-video-pro' }, { prompt: 'A hare' }]) {
+      expect(renderMedia(video(overrides))).not.toEqual(bytes);
     }
   });
 });
@@ -128,7 +128,7 @@ function run(command: string, args: readonly string[]): Promise<{ stdout: Buffer
   return promisify(execFile)(command, args, { encoding: 'buffer', maxBuffer: 2 ** 28 });
 }
 
-function installed(command: string): boolean {
+function isInstalled(command: string): boolean {
   try {
     execFileSync(command, ['-version'], { stdio: 'ignore' });
     return true;

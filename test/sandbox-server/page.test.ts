@@ -13,8 +13,8 @@ describe.skipIf(!hasChromium)('the sandbox page, in Chromium', () => {
   let server: Listening;
   let client: GenClient;
   const errors: string[] = [];
-  const requested: string[] = [];
-  const ownUrls: string[] = [];
+  const requestedUrls: string[] = [];
+  const sandboxUrls: string[] = [];
 
   beforeAll(async () => {
     browser = await launch();
@@ -25,13 +25,13 @@ describe.skipIf(!hasChromium)('the sandbox page, in Chromium', () => {
       webhookFetch: async () => new Response(null, { status: 204 }),
     });
     server = await sandbox.listen();
-    ownUrls.push(server.url);
+    sandboxUrls.push(server.url);
     client = new GenClient({ apiKey: sandbox.apiKey, baseUrl: server.url, rateLimit: 'off' });
     const context = await browser.newContext({});
     page = await context.newPage();
     page.on('console', (message) => errors.push(message.text()));
     page.on('pageerror', (error) => errors.push(String(error)));
-    page.on('request', (request) => requested.push(request.url()));
+    page.on('request', (request) => requestedUrls.push(request.url()));
     await page.goto(server.url);
   });
   beforeEach(async () => {
@@ -120,7 +120,7 @@ describe.skipIf(!hasChromium)('the sandbox page, in Chromium', () => {
     await untilText('#balance', '1385 tokens');
     const counting = createSandbox({ jobDurationMs: 0 });
     const other = await counting.listen();
-    ownUrls.push(other.url);
+    sandboxUrls.push(other.url);
     await new GenClient({ apiKey: counting.apiKey, baseUrl: other.url }).videos.create({ prompt: 'a fox' });
     await page.goto(other.url);
     await untilText('#limits', 'videos.create1 of 20');
@@ -179,7 +179,9 @@ describe.skipIf(!hasChromium)('the sandbox page, in Chromium', () => {
   });
 
   it('sends requests only to the sandbox, and shows an alert when it is unavailable', async () => {
-    expect(requested.filter((url) => ![...ownUrls, 'data:'].some((own) => url.startsWith(own)))).toEqual([]);
+    expect(requestedUrls.filter((url) => ![...sandboxUrls, 'data:'].some((prefix) => url.startsWith(prefix)))).toEqual(
+      [],
+    );
     await server.close();
     await until('!document.getElementById("offline").hidden');
   });

@@ -1,4 +1,4 @@
-// Bun and Deno serve the packed sandbox in test/runtimes.
+// The sandbox's server in Node. For Bun and Deno, see test/runtimes.
 import { connect } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { expect, it } from 'vitest';
@@ -43,7 +43,7 @@ it('the server responds, drops connections, survives an error, reports a port in
 });
 
 it('sends a truncated body up to its end, even if the process pauses', async () => {
-  const pausing = () => {
+  const pausingBody = () => {
     let pulls = 0;
     return new ReadableStream({
       pull(controller) {
@@ -56,7 +56,7 @@ it('sends a truncated body up to its end, even if the process pauses', async () 
       },
     });
   };
-  const server = await serve(() => new Response(pausing(), { headers: { 'content-length': '50' } }), { port: 0 });
+  const server = await serve(() => new Response(pausingBody(), { headers: { 'content-length': '50' } }), { port: 0 });
   const responses = [];
   for (let round = 0; round < 5; round++) responses.push(await exchange(Number(new URL(server.url).port)));
   const expected = /^HTTP\/1\.1 200 OK\r\n.*content-length: 50\r\n.*\r\n\r\nhello$/is;
@@ -65,17 +65,17 @@ it('sends a truncated body up to its end, even if the process pauses', async () 
 });
 
 it('listens only on loopback by default', async () => {
-  const outside = Object.values(networkInterfaces())
+  const networkHost = Object.values(networkInterfaces())
     .flat()
     .find((address) => address?.family === 'IPv4' && !address.internal)?.address;
-  const elsewhere = outside ?? '127.0.0.2';
+  const otherHost = networkHost ?? '127.0.0.2';
   const server = await serve(() => new Response('in'), { port: 0 });
   const port = Number(new URL(server.url).port);
-  await expect(exchange(port, elsewhere)).rejects.toThrow(/ECONNREFUSED/);
+  await expect(exchange(port, otherHost)).rejects.toThrow(/ECONNREFUSED/);
   expect(await exchange(port)).toMatch(/in$/);
   await server.close();
   const onAllAddresses = await serve(() => new Response('in'), { port: 0, host: '0.0.0.0' });
-  expect(await exchange(Number(new URL(onAllAddresses.url).port), elsewhere)).toMatch(/in$/);
+  expect(await exchange(Number(new URL(onAllAddresses.url).port), otherHost)).toMatch(/in$/);
   await onAllAddresses.close();
 });
 

@@ -11,7 +11,7 @@ test('prices can be one number for all jobs', async () => {
   expect([await quote(client, { duration: 10 }), await quote(client, {}, '/v1/images')]).toEqual([7, 7]);
 });
 
-test('prices can be a function of everything that affects a price, with the default for undefined', async () => {
+test('prices can be a function of everything that affects a price, and undefined selects the default price', async () => {
   const pricedJobs: PricedJob[] = [];
   const client = setUp({
     prices(job) {

@@ -2,10 +2,10 @@ import { expect, test } from 'vitest';
 import endpoints from '../fixtures/endpoints.json' with { type: 'json' };
 import { setUp } from './plain-client.js';
 
-const limited = endpoints.filter((row) => 'limitPerMinute' in row);
+const limitedEndpoints = endpoints.filter((row) => 'limitPerMinute' in row);
 const video = { prompt: 'a fox at dawn' };
 
-test.each(limited)(
+test.each(limitedEndpoints)(
   '$method $path allows $limitPerMinute requests per minute',
   async ({ method, path, limitPerMinute = 0 }) => {
     const client = setUp({ limits: 'documented', balanceTokens: 1_000_000 });

@@ -18,7 +18,7 @@ describe('the fallback without clips', () => {
     },
   );
 
-  test('a failing clip in content is omitted, too, and a valid one is used', async () => {
+  test('a failing clip in content is omitted, too, and a valid clip causes no warning', async () => {
     const client = setUp();
     const content = [
       { type: 'text', text: prompt },

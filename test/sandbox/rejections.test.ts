@@ -88,7 +88,7 @@ const REJECTED: Readonly<Record<string, readonly TestRequest[]>> = {
     withUpload('IMAGE', '/v1/videos', 'reference_video_upload_ids'),
     withUpload('VIDEO', '/v1/videos', 'reference_audio_upload_ids'),
     async (client) => {
-      const { upload_id } = (await client.call('POST', '/v1/uploads', { ...file, ...pictured })).body.data;
+      const { upload_id } = (await client.call('POST', '/v1/uploads', { ...file, ...imageFile })).body.data;
       return client.call('POST', '/v1/videos', { prompt, first_frame_upload_id: upload_id });
     },
     withForeignUpload('IMAGE', (client, id) =>
@@ -136,7 +136,7 @@ const REJECTED: Readonly<Record<string, readonly TestRequest[]>> = {
     },
   ],
   prompt_required: [
-    ...[images, videos, characters].flatMap((of) => of({ prompt: '  ' }, { prompt: undefined })),
+    ...[images, videos, characters].flatMap((requestsWith) => requestsWith({ prompt: '  ' }, { prompt: undefined })),
     ...edits({ ...edit, prompt: '' }),
   ],
   prompt_too_long: [
@@ -156,10 +156,10 @@ const REJECTED: Readonly<Record<string, readonly TestRequest[]>> = {
   ],
   resolution_not_supported: [...images({ resolution: '' }), ...edits({ ...edit, resolution: '8k' })],
   reference_combination_not_supported: [
-    ...[{ first_frame_url: image }, { last_frame_url: image }, { content: [frame] }].flatMap((one) => [
-      ...videos({ ...one, reference_image_urls: [image] }, { ...one, referenceImageUrls: [image] }),
-      ...videos({ ...one, reference_images: [image] }, { ...one, reference_videos: [clip] }),
-      ...videos({ ...one, reference_audios: [audio] }),
+    ...[{ first_frame_url: image }, { last_frame_url: image }, { content: [frame] }].flatMap((frames) => [
+      ...videos({ ...frames, reference_image_urls: [image] }, { ...frames, referenceImageUrls: [image] }),
+      ...videos({ ...frames, reference_images: [image] }, { ...frames, reference_videos: [clip] }),
+      ...videos({ ...frames, reference_audios: [audio] }),
     ]),
     ...edits({ ...edit, first_frame_url: image }, { ...edit, last_frame_upload_id: 'upl_1' }),
     ...edits({ ...edit, reference_videos: [clip] }, { ...edit, reference_video_upload_ids: ['upl_1'] }),
@@ -240,7 +240,7 @@ const REJECTED: Readonly<Record<string, readonly TestRequest[]>> = {
   ],
 };
 
-const pictured = { file_name: 'a.png', mime_type: 'image/png', upload_type: 'IMAGE' };
+const imageFile = { file_name: 'a.png', mime_type: 'image/png', upload_type: 'IMAGE' };
 
 function withFault(client: PlainClient, code: string | undefined, status: number): Promise<PlainResponse> {
   client.sandbox.faults.add({ status, code });
@@ -326,7 +326,7 @@ describe('the sandbox accepts', () => {
     ...[
       ...['a fox facing the wind', 'matching outfits, they look at the sea', 'a cloud that looks like a ship'],
       ...['clone troopers', 'hands match the beat, the face stays calm', 'her face fills the frame'],
-    ].flatMap((words) => videos({ prompt: words, reference_images: [image] })),
+    ].flatMap((wording) => videos({ prompt: wording, reference_images: [image] })),
   ];
 
   test('documented references, edits, webhooks, and wording', async () => {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { receiver, setUp } from './plain-client.js';
 
-/** Returns IDs, durations, and the bytes of a file. */
+/** Creates jobs and an upload with a seed. Returns their IDs, the jobs' durations, and the bytes of a file. */
 async function run(seed?: number) {
   const client = setUp({ seed, jobDurationMs: [1000, 9000] });
   const jobs = [await client.create('/v1/images'), await client.create('/v1/images')];
@@ -14,11 +14,11 @@ async function run(seed?: number) {
 }
 
 test('the same seed produces the same IDs, durations, and bytes, and another or no seed different ones', async () => {
-  const [first, other, drawn] = [await run(7), await run(8), await run()];
+  const [first, other, unseeded] = [await run(7), await run(8), await run()];
   expect(await run(7)).toEqual(first);
   for (const name of ['ids', 'lengths', 'body'] as const) expect(other[name]).not.toEqual(first[name]);
-  expect(drawn.ids).not.toEqual((await run()).ids);
-  expect(await run(drawn.seed)).toEqual(drawn);
+  expect(unseeded.ids).not.toEqual((await run()).ids);
+  expect(await run(unseeded.seed)).toEqual(unseeded);
 });
 
 test("reset clears everything except the key and the secret, and restarts the seed's IDs", async () => {
@@ -40,9 +40,9 @@ test("reset clears everything except the key and the secret, and restarts the se
   expect([sandbox.jobs, sandbox.requests, sandbox.deliveries, sandbox.faults.list()]).toEqual([[], [], [], []]);
   expect([sandbox.dispatch, sandbox.ledger().balanceTokens]).toEqual(['enabled', 100]);
   expect(await client.as(key).code('GET', '/v1/voices')).toBe('invalid_api_key');
-  const again = await client.create('/v1/images', { prompt: 'a bear' });
-  expect(again.id).toBe(first.id);
-  expect(await etag(again.id), 'another file has another tag').not.toBe(tag);
+  const next = await client.create('/v1/images', { prompt: 'a bear' });
+  expect(next.id).toBe(first.id);
+  expect(await etag(next.id), 'another file has another tag').not.toBe(tag);
 });
 
 test('reset discards pending webhooks', async () => {

@@ -54,10 +54,10 @@ test('the request log contains only the latest requests', async () => {
 });
 
 test('a JSON body of more than 1 MiB is rejected before the key is checked', async () => {
-  const nobody = setUp().as('');
-  expect(await nobody.code('POST', '/v1/videos', 'x'.repeat(MB + 1))).toBe('request_too_large');
-  expect(await nobody.code('POST', '/v1/videos', 'x'.repeat(MB))).toBe('invalid_api_key');
-  expect((await nobody.call('POST', '/_sandbox/outcomes', 'x'.repeat(MB + 1))).status).toBe(413);
+  const client = setUp().as('');
+  expect(await client.code('POST', '/v1/videos', 'x'.repeat(MB + 1))).toBe('request_too_large');
+  expect(await client.code('POST', '/v1/videos', 'x'.repeat(MB))).toBe('invalid_api_key');
+  expect((await client.call('POST', '/_sandbox/outcomes', 'x'.repeat(MB + 1))).status).toBe(413);
 });
 
 test.each([undefined, 600 * MB])("the server doesn't read a body of %s bytes in full", async (length) => {

@@ -6,8 +6,8 @@ const MB = 1024 * 1024;
 const params = { file_name: 'a.mp4', mime_type: 'video/mp4', file_size: 10, upload_type: 'VIDEO' };
 const bytes = new Uint8Array(10);
 
-async function createUpload(client: PlainClient, more: object = {}) {
-  return (await client.call('POST', '/v1/uploads', { ...params, ...more })).body.data;
+async function createUpload(client: PlainClient, overrides: object = {}) {
+  return (await client.call('POST', '/v1/uploads', { ...params, ...overrides })).body.data;
 }
 
 const put = (client: PlainClient, url: string, init: RequestInit) =>
@@ -28,8 +28,8 @@ describe('step 2', () => {
     const client = setUp();
     const { direct_upload_url: url, headers } = await createUpload(client);
     expect((await put(client, `${url}0`, { headers, body: bytes })).status).toBe(403);
-    const later = url.replace(/expires=(\d+)/, (_: string, at: string) => `expires=${Number(at) + 1}`);
-    expect((await put(client, later, { headers, body: bytes })).status).toBe(403);
+    const extendedUrl = url.replace(/expires=(\d+)/, (_: string, at: string) => `expires=${Number(at) + 1}`);
+    expect((await put(client, extendedUrl, { headers, body: bytes })).status).toBe(403);
     await client.sandbox.advance(15 * 60_000);
     const expired = await put(client, url, { headers, body: bytes });
     expect(await expired.json()).toMatchObject({ error: { code: 'storage_url_expired' } });

@@ -11,10 +11,10 @@ test.each([
   ['[fail:generation_failed]', 'failed'],
   ['[canceled]', 'canceled'],
   ['[blocked]', 'blocked'],
-])('%s sends one job.%s with the documented body and headers', async (words, status) => {
+])('%s sends one job.%s with the documented body and headers', async (jobPrompt, status) => {
   const { events, webhookFetch } = receiver();
   const client = setUp({ webhookFetch });
-  const { id } = await client.create('/v1/videos', { prompt: words, webhook_url });
+  const { id } = await client.create('/v1/videos', { prompt: jobPrompt, webhook_url });
   await client.sandbox.advance(3000);
   expect(events).toHaveLength(1);
   const [{ url, headers, body } = { url: '', headers: new Headers(), body: '' }] = events;
@@ -94,9 +94,9 @@ test('an event can be lost and duplicated', async () => {
   client.sandbox.outcomes.next({ webhookCopies: 0 });
   client.sandbox.outcomes.next({ webhookCopies: 2 });
   await client.create('/v1/videos', { prompt, webhook_url });
-  const doubled = await client.create('/v1/videos', { prompt, webhook_url });
+  const duplicated = await client.create('/v1/videos', { prompt, webhook_url });
   await client.sandbox.advance(3000);
-  expect(events.map(({ headers }) => headers.get('x-service-job-id'))).toEqual([doubled.id, doubled.id]);
+  expect(events.map(({ headers }) => headers.get('x-service-job-id'))).toEqual([duplicated.id, duplicated.id]);
   expect(client.sandbox.deliveries.map(({ reason }) => reason)).toEqual(['event', 'copy']);
 });
 
