@@ -37,12 +37,12 @@ export async function measureUnlimited(count: number): Promise<UnlimitedWaits> {
   await pause(11_500);
   const delay = monitorEventLoopDelay({ resolution: 5 });
   delay.enable();
-  const [before, cpu, startMs] = [polls, process.cpuUsage(), performance.now()];
+  const [pollsBefore, cpu, startMs] = [polls, process.cpuUsage(), performance.now()];
   await pause(22_000);
   const seconds = (performance.now() - startMs) / 1000;
   const { user, system } = process.cpuUsage(cpu);
   delay.disable();
-  const pollCount = polls - before;
+  const pollCount = polls - pollsBefore;
   stop.abort();
   await Promise.allSettled(waits);
   return {

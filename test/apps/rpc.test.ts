@@ -124,9 +124,9 @@ describe('MCP', () => {
   test('make_video returns immediately, and video_status within twenty seconds', async () => {
     sandbox.outcomes.next({ durationMs: 45_000 });
     const { call, outcome } = await connect('chat-1');
-    const before = Date.now();
+    const startMs = Date.now();
     await call('make_video', FOX);
-    expect(Date.now() - before).toBeLessThan(2_000);
+    expect(Date.now() - startMs).toBeLessThan(2_000);
     expect((await outcome(sandbox.jobs[0]?.id ?? '')).polls).toBe(3);
   });
 

@@ -42,9 +42,9 @@ test('creates a video, stores its file, serves it to its owner, and handles a du
   const event = completedEvent(video.split('/').at(-1) ?? '', sandbox.baseUrl);
   const signed = await signWebhook(event, { secret: sandbox.webhookSecret });
   expect((await send('/webhook', { method: 'POST', ...signed })).ok).toBe(true);
-  const before = sandbox.requests.length;
+  const requestsBefore = sandbox.requests.length;
   expect((await send('/webhook', { method: 'POST', ...signed })).ok).toBe(true);
-  expect([sandbox.requests.length, puts()]).toEqual([before, 1]);
+  expect([sandbox.requests.length, puts()]).toEqual([requestsBefore, 1]);
   expect((await send(video, { headers })).status).toBe(200);
   expect((await send(video, {})).status).toBe(404);
 });

@@ -203,10 +203,10 @@ describeWithRedis('a queued call is paid once and never lost', () => {
     // The lock expires, and another worker continues.
     startWorker({ worker: SHORT_LOCK });
     await untilEnded();
-    const before = (await record('order-1')).data;
+    const dataBefore = (await record('order-1')).data;
     thaw();
     await expect.poll(() => errors.join()).toContain('lock');
-    expect((await record('order-1')).data).toEqual(before);
+    expect((await record('order-1')).data).toEqual(dataBefore);
     expect(sandbox.jobs).toHaveLength(1);
     expect(creates).toBe(2);
   });
@@ -246,10 +246,10 @@ describeWithRedis('a queued call is paid once and never lost', () => {
       // The lock expires, and another worker continues.
       startWorker({ worker: SHORT_LOCK });
       await untilEnded();
-      const before = (await record('order-1')).data;
+      const dataBefore = (await record('order-1')).data;
       thaw();
       await expect.poll(() => errors.join()).toContain('lock');
-      expect((await record('order-1')).data).toEqual(before);
+      expect((await record('order-1')).data).toEqual(dataBefore);
       expect(await queue.queue.getCompletedCount()).toBe(1);
       expect(sandbox.jobs).toHaveLength(1);
     },

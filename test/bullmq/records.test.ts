@@ -200,7 +200,7 @@ describe('an invalid queue or worker', () => {
     ['a Redis Cluster with an empty hash tag', { isCluster: true }, { prefix: '{}gen{' }, CLUSTER_ERROR],
     ["the name of another queue's index", { port: 1 }, { name: 'film.gen-client-jobs' }, ': name must not end with'],
   ])('with %s is rejected before a connection is opened', (_, connection, location, message) => {
-    const before = process.getActiveResourcesInfo().length;
+    const resourcesBefore = process.getActiveResourcesInfo().length;
     for (const create of [
       () => createGenQueue(connection as never, location),
       () => createGenWorker(connection as never, CLIENT as never, location),
@@ -209,7 +209,7 @@ describe('an invalid queue or worker', () => {
       expect(create).not.toThrow('secret');
       expect(create).toThrow(expect.objectContaining({ recovery: 'fix_setup' }));
     }
-    expect(process.getActiveResourcesInfo()).toHaveLength(before);
+    expect(process.getActiveResourcesInfo()).toHaveLength(resourcesBefore);
   });
 
   it.each<[string, unknown, object, string]>([
@@ -217,10 +217,10 @@ describe('an invalid queue or worker', () => {
     // A crash must not fail a paid call.
     ['with maxStalledCount', CLIENT, { maxStalledCount: 0 }, 'worker.maxStalledCount is not supported'],
   ])('%s is rejected before a connection is opened', (_, client, worker, message) => {
-    const before = process.getActiveResourcesInfo().length;
+    const resourcesBefore = process.getActiveResourcesInfo().length;
     const create = () => createGenWorker({ host: '127.0.0.1', port: 1 }, client as never, { worker });
     expect(create).toThrow(message);
     expect(create).toThrow(expect.objectContaining({ recovery: 'fix_setup' }));
-    expect(process.getActiveResourcesInfo()).toHaveLength(before);
+    expect(process.getActiveResourcesInfo()).toHaveLength(resourcesBefore);
   });
 });

@@ -197,9 +197,9 @@ describeWithRedis("a queue's creates", () => {
     for (let at = 0; at < workers; at++) setup.startWorker({ pollIntervalMs: HOUR_MS });
     await expect.poll(() => createdPrompts(setup).length).toBeGreaterThanOrEqual(2 * WINDOW);
     await enqueue(setup, 'urgent', 10, { priority: 1 });
-    const before = createdPrompts(setup).length;
+    const createsBefore = createdPrompts(setup).length;
     const urgent = () => createdPrompts(setup).filter((prompt) => prompt === 'urgent');
     await expect.poll(() => urgent().length, { interval: 20 }).toBe(10);
-    expect(createdPrompts(setup).lastIndexOf('urgent') - before).toBeLessThan(2 * WINDOW);
+    expect(createdPrompts(setup).lastIndexOf('urgent') - createsBefore).toBeLessThan(2 * WINDOW);
   });
 });

@@ -78,9 +78,11 @@ function edit(unpaidRows: number): number {
 
 /** Kills a run at a random moment after its first request. Returns false if it had already ended. */
 async function kill(): Promise<boolean> {
-  const before = sandbox.requests.length;
+  const requestsBefore = sandbox.requests.length;
   const run = start();
-  await expect.poll(() => sandbox.requests.length - before, { timeout: 20_000, interval: 5 }).toBeGreaterThan(0);
+  await expect
+    .poll(() => sandbox.requests.length - requestsBefore, { timeout: 20_000, interval: 5 })
+    .toBeGreaterThan(0);
   await pause(random() * 500);
   run.kill();
   const { code } = await run.ended;
@@ -92,7 +94,7 @@ async function kill(): Promise<boolean> {
 /** Runs the batch on a full disk. It must stop and pay only for creates in flight. */
 async function runOnFullDisk(smallDisk: SmallDisk): Promise<void> {
   smallDisk.fill(anyOf(FREE_BYTES) ?? 0);
-  const before = jobsWithoutFile();
+  const jobsBefore = jobsWithoutFile();
   const startMs = Date.now();
   const { code, stdout, stderr } = await start().ended;
   // The process must not wait for failed writes.
@@ -101,7 +103,7 @@ async function runOnFullDisk(smallDisk: SmallDisk): Promise<void> {
   expect(code).toBeGreaterThan(0);
   // If the store can't be opened, the batch ends before the first row.
   expect(stdout).toMatch(/^$|[1-9]\d* (failed|not started)/);
-  expect(jobsWithoutFile() - before).toBeLessThanOrEqual(CONCURRENCY);
+  expect(jobsWithoutFile() - jobsBefore).toBeLessThanOrEqual(CONCURRENCY);
   smallDisk.empty();
 }
 

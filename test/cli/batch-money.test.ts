@@ -186,14 +186,14 @@ it('an idempotency_key that another run used with a different prompt is rejected
   const order = { ...IMAGE, idempotency_key: 'order-1' };
   prompts({ ...order, prompt: 'a fox' });
   expect((await batch()).code).toBe(0);
-  const before = sandbox.requests.length;
+  const requestsBefore = sandbox.requests.length;
   prompts({ ...order, prompt: 'an owl' });
   // Another process doesn't remember the key.
   const createClient: CliHost['createClient'] = (options) => sandbox.client(options);
   const message = 'line 1: idempotency_key "order-1" was already used with different params. Use a new key.';
   const { code, stderr } = await runCli(ARGS, { ...fixture.options, createClient });
   expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining(message) });
-  expect(sandbox.requests).toHaveLength(before);
+  expect(sandbox.requests).toHaveLength(requestsBefore);
 });
 
 it("a file that can't be saved is reported separately from failed jobs, with the command that downloads it", async () => {

@@ -70,9 +70,9 @@ describe('a batch', () => {
     const { code, rows } = await batchJson();
     expect([code, rows.length, sandbox.jobs.length, posts(/images/).length]).toEqual([0, 3, 3, 3]);
     // Completed rows send no request, so an expired link doesn't matter.
-    const before = sandbox.requests.length;
+    const requestsBefore = sandbox.requests.length;
     await batch();
-    expect(sandbox.requests).toHaveLength(before);
+    expect(sandbox.requests).toHaveLength(requestsBefore);
     rmSync(pathOf('out/a.png'));
     await batch();
     expect([posts(/images/).length, existsSync(pathOf('out/a.png'))]).toEqual([3, true]);

@@ -151,21 +151,21 @@ describe('a repeated command', () => {
 
   it('without an idempotency key is rejected before anything is paid if the file exists', async () => {
     await cli('video', 'a fox', '--out', 'fox.mp4', ...QUICK);
-    const before = readFileSync(pathOf('fox.mp4'));
+    const bytesBefore = readFileSync(pathOf('fox.mp4'));
     const requests = sandbox.requests.length;
     const stderr = 'Error: --out: "fox.mp4" already exists. Pass --force to replace it.\n';
     expect(await cli('video', 'a fox', '--out', 'fox.mp4', ...QUICK)).toMatchObject({ code: 2, stderr });
     expect(sandbox.requests).toHaveLength(requests);
-    expect(readFileSync(pathOf('fox.mp4')).equals(before)).toBe(true);
+    expect(readFileSync(pathOf('fox.mp4')).equals(bytesBefore)).toBe(true);
   });
 
   it("doesn't mistake another job's file of the same size for its own", async () => {
     await cli('video', 'a fox', '--idempotency-key', 'no-file', '--no-wait', ...QUICK);
     await cli('video', 'a fox', '--out', 'fox.mp4', ...QUICK);
-    const before = readFileSync(pathOf('fox.mp4'));
+    const bytesBefore = readFileSync(pathOf('fox.mp4'));
     const { code, stderr } = await cli('video', 'a fox', '--idempotency-key', 'no-file', '--out', 'fox.mp4', ...QUICK);
     expect({ code, stderr }).toMatchObject({ code: 2, stderr: expect.stringContaining('Pass --force') });
-    expect(readFileSync(pathOf('fox.mp4')).equals(before)).toBe(true);
+    expect(readFileSync(pathOf('fox.mp4')).equals(bytesBefore)).toBe(true);
     expect(sandbox.jobs).toHaveLength(2);
   });
 

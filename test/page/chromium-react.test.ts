@@ -173,10 +173,10 @@ it.skipIf(!hasReact)('a server that renders 1,000 watched tickets retains no tim
   const { render } = await runOnServer<ServerProgram>(SERVER_WATCH);
   const timers = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
   for (let index = 0; index < 200; index++) render(`warm-up-${index}`);
-  const [before, heapBefore] = [timers(), heapBytes()];
+  const [timersBefore, heapBefore] = [timers(), heapBytes()];
   for (let index = 0; index < 1_000; index++) expect(render(`ticket-${index}`)).toBe('<p>waiting</p>');
   await new Promise((resolve) => setTimeout(resolve, 20));
-  expect(timers() - before).toBe(0);
+  expect(timers() - timersBefore).toBe(0);
   expect(heapBytes() - heapBefore).toBeLessThan(1_000_000);
 });
 

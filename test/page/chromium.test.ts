@@ -125,10 +125,10 @@ describe.skipIf(!hasChromium)('a page in Chromium', () => {
       tab.evaluate(`Promise.all(${runs}.map(({ done }) => done)).then((states) => states.map(({ phase }) => phase))`);
     const done = ['done', 'done', 'done'];
     expect(await phases(`['a fox', 'a crow', 'a hare'].map((prompt) => gen.videos.create({ prompt }))`)).toEqual(done);
-    const before = app.sandbox.requests.length;
+    const requestsBefore = app.sandbox.requests.length;
     await tab.goto(app.url);
     expect(await phases('runs')).toEqual(done);
-    expect([app.sandbox.requests.length - before, posts('videos'), posts('session')]).toEqual([0, 3, 1]);
+    expect([app.sandbox.requests.length - requestsBefore, posts('videos'), posts('session')]).toEqual([0, 3, 1]);
   });
 
   const lan = Object.values(networkInterfaces())

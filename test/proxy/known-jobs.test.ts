@@ -34,10 +34,10 @@ describe('a repeated key', () => {
     const { body } = await app.post('videos', { key: KEY, input: INPUT });
     await app.sandbox.advance(5 * MINUTE_MS);
     await app.post('watch', { ticket: body.ticket });
-    const before = app.sandbox.requests.length;
+    const requestsBefore = app.sandbox.requests.length;
     const repeated = await app.post('videos', { key: KEY, input: INPUT });
     expect(repeated.body).toMatchObject({ status: 'completed', phase: 'done', url: expect.any(String) });
-    expect(app.sandbox.requests).toHaveLength(before);
+    expect(app.sandbox.requests).toHaveLength(requestsBefore);
   });
 
   it.each([

@@ -46,13 +46,13 @@ it('allows a user 64 open creates, uploads, and waits in total', async () => {
 
 it("neither sends a disconnected page's upload nor reports it as an error", async () => {
   const app = await openAtLimit();
-  const before = uploads(app);
+  const uploadsBefore = uploads(app);
   const posts = Array.from({ length: 16 }, () => pagePost(app, 'upload', FILE));
   expect(await isHeld(Promise.race(posts.map(({ response }) => response)))).toBe(true);
   for (const { disconnect } of posts) disconnect();
   for (const { response } of posts) expect((await response).status).toBe(499);
   await app.sandbox.advance(5 * MINUTE_MS);
-  expect([uploads(app) - before, app.errors]).toEqual([0, []]);
+  expect([uploads(app) - uploadsBefore, app.errors]).toEqual([0, []]);
   expect((await app.post('upload', FILE)).status).toBe(200);
 });
 

@@ -53,14 +53,14 @@ it("doesn't poll a job whose ticket contains the outcome", async () => {
   const { job } = await app.client.images.create(INPUT);
   await app.sandbox.advance(60_000);
   const finished = await app.client.jobs.get(job.id);
-  const before = app.sandbox.requests.length;
+  const requestsBefore = app.sandbox.requests.length;
   const tickets = await Promise.all(Array.from({ length: 100 }, () => app.proxy.ticket(finished, ANN)));
   for (let repeat = 0; repeat < 2; repeat++) {
     const { body } = await app.post('watch', { jobs: tickets.map((ticket) => ({ ticket })) });
     const jobs = body.jobs as { status: string; url: string }[];
     expect(new Set(jobs.map(({ status, url }) => `${status} ${typeof url}`))).toEqual(new Set(['completed string']));
   }
-  expect(app.sandbox.requests).toHaveLength(before);
+  expect(app.sandbox.requests).toHaveLength(requestsBefore);
 });
 
 it('rejects more than a hundred tickets, or none', async () => {

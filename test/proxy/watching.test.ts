@@ -83,10 +83,10 @@ describe('a request that watches a job', () => {
     const { app, ticket, polls } = await openWithJob({ holdMs: 20_000 });
     await msUntil(app.sandbox, app.post('watch', { ticket, seen: 'processing' }));
     await app.sandbox.advance(MINUTE_MS);
-    const before = polls();
-    expect(before).toBeGreaterThan(1);
+    const pollsBefore = polls();
+    expect(pollsBefore).toBeGreaterThan(1);
     await app.sandbox.advance(2 * MINUTE_MS);
-    expect(polls()).toBe(before);
+    expect(polls()).toBe(pollsBefore);
   });
 });
 

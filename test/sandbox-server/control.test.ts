@@ -21,8 +21,8 @@ describe('the control API', () => {
   it("advances the clock, sets a job's outcome, and returns the job", async () => {
     await control('outcomes', { errorCode: 'generation_rejected' });
     const { job } = await client.videos.create({ prompt: 'a fox' });
-    const before = (await control('clock')).body.now;
-    expect(await control('advance', { ms: 60_000 })).toMatchObject({ status: 200, body: { now: before + 60_000 } });
+    const nowBefore = (await control('clock')).body.now;
+    expect(await control('advance', { ms: 60_000 })).toMatchObject({ status: 200, body: { now: nowBefore + 60_000 } });
     expect((await control(`jobs/${job.id}`)).body.job).toMatchObject({ errorCode: 'generation_rejected' });
     const other = await client.videos.create({ prompt: 'a fox' });
     const { body } = await control(`jobs/${other.job.id}/finish`, { status: 'blocked' });

@@ -102,7 +102,7 @@ export async function runCampaign(copies: number, seed: number): Promise<Campaig
     service.addOutput(id, { body: object?.bytes ?? new Uint8Array() });
   }
   store.faults.length = 0;
-  const before = service.downloads.length;
+  const downloadsBefore = service.downloads.length;
   let existed = 0;
   await eachOf(ids, async (id) => {
     if ((await copy(id)).existed) existed += 1;
@@ -115,7 +115,7 @@ export async function runCampaign(copies: number, seed: number): Promise<Campaig
     ...readerReport,
     faults: { service: serviceFaults, store: storeFaults },
     puts,
-    repeated: { existed, puts: store.sent('PUT').length - puts, downloads: service.downloads.length - before },
+    repeated: { existed, puts: store.sent('PUT').length - puts, downloads: service.downloads.length - downloadsBefore },
     withApiKey,
   };
 }

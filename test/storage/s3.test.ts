@@ -379,7 +379,7 @@ it("uses the bucket's host name on AWS, and the path for a bucket with a dot", a
 
 it('serves ranges of the copy through a handler, without a request to the service', async () => {
   await copy();
-  const before = service.requests.length;
+  const requestsBefore = service.requests.length;
   const handler = createOutputHandler({
     client: createClient(service),
     authorize: () => true,
@@ -392,5 +392,5 @@ it('serves ranges of the copy through a handler, without a request to the servic
   expect(JSON.stringify([...response.headers])).not.toContain('x-amz');
   const unsatisfiable = await serve('bytes=9999999-');
   expect([unsatisfiable.status, unsatisfiable.headers.get('content-range')]).toEqual([416, `bytes */${MOVIE.length}`]);
-  expect(service.requests.length).toBe(before);
+  expect(service.requests.length).toBe(requestsBefore);
 });
