@@ -100,7 +100,7 @@ describe('an invalid prompts file', () => {
       'rows.csv',
       'line 2: videos.create: Unknown parameter "Duration". Did you mean "duration"?',
     ],
-    ['with a column of two args', 'aspect ratio,prompt\n1:1,a\n', 'rows.csv', 'Did you mean "aspect_ratio"?'],
+    ['with a column of two words', 'aspect ratio,prompt\n1:1,a\n', 'rows.csv', 'Did you mean "aspect_ratio"?'],
   ])('%s: %j in %s', async (_, text, name, message) => {
     expect(await parseError(text, name)).toContain(message);
   });

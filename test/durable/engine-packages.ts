@@ -26,7 +26,7 @@ export const folder = (engine: EngineName) => fileURLToPath(new URL(`./${engine}
 /** Returns and prints the reason to skip an engine's tests, if any. Throws in CI. */
 export function whyNoEngine(engine: EngineName): string | undefined {
   if (existsSync(`${folder(engine)}node_modules/.package-lock.json`)) return undefined;
-  return skip(`the packages of ${engine} are not packagePath (npm ci --prefix test/durable/${engine})`);
+  return skip(`the packages of ${engine} are not installed (npm ci --prefix test/durable/${engine})`);
 }
 
 function engineFile(engine: EngineName, path: string): string {
