@@ -107,7 +107,7 @@ export function checkClientOptions(options: ClientOptions): void {
   option.checkOptions('GenClient', CLIENT_OPTIONS, options);
 }
 
-/** Validates the log level from the environment. */
+/** Returns the log level from the environment. Throws a {@link GenError} for an invalid one. */
 export function checkLevel(value: string): LogLevel {
   option.checkOptions('The environment', option.optionsOf({ GEN_LOG: LEVEL }), { GEN_LOG: value });
   return value as LogLevel;

@@ -185,11 +185,11 @@ export class GenClient {
     const { ledger, account } = await this.#persistentLedger('resume', signal);
     // The params were validated when the create was first sent.
     const runOptions = { ...options, timeoutMs, preflight: false, throwOnFailure: false };
-    const execute: Parameters<typeof ledger.resume>[1] = ({ call, params, label, run, state }, ended) =>
+    const execute: Parameters<typeof ledger.resume>[1] = ({ call, params, label, run, state }, runSignal) =>
       executeRun(this.#creator, { ...createRequest(call, params), run }, state, {
         ...runOptions,
         label,
-        signal: ended,
+        signal: runSignal,
       });
     yield* ledger.resume(account, execute, { signal, timeoutMs });
   }

@@ -15,8 +15,8 @@ export function isDevelopment(): boolean {
 }
 
 /**
- * Validates the options. Throws a {@link GenError} for an invalid one. Reads environment variables only when a call
- * needs them, so that a client can be created before they are set.
+ * Returns the configuration. Throws a {@link GenError} for an invalid option. Reads environment variables only when a
+ * call needs them, so that a client can be created before they are set.
  */
 export function readConfig(options: ClientOptions & { readonly [CLOCK]?: Clock } = {}): Config {
   checkRuntime(options);
@@ -57,7 +57,7 @@ export function readConfig(options: ClientOptions & { readonly [CLOCK]?: Clock }
   });
 }
 
-/** Caches the first value that isn't undefined, because a variable may be set later. */
+/** Returns a function that caches the first value that isn't undefined, because a variable may be set later. */
 function cacheFirst<T>(read: () => T): () => T {
   let value: T | undefined;
   return () => {
@@ -81,7 +81,7 @@ function checkRuntime(options: ClientOptions | undefined): void {
   );
 }
 
-/** Returns the validated value of a variable, or undefined if it's not set or blank. */
+/** Returns the validated value of a variable, or undefined if it's unset or blank. */
 function fromEnvironment<T>(name: string, check: (value: string, name: string) => T): T | undefined {
   const { value } = readVariable(name);
   return value === undefined ? undefined : check(value, name);
@@ -94,14 +94,14 @@ function missingBaseUrl(): never {
 }
 
 function checkBaseUrl(value: string | URL, name = 'baseUrl'): string {
-  const invalid = (why: string) => new GenError(`${name} ${why}, for example https://host/prefix.`);
-  const text = String(value).trim();
-  const url = URL.canParse(text) ? new URL(text) : undefined;
-  if (!url || !/^https?:$/.test(url.protocol)) throw invalid('must be an absolute http(s) URL');
+  const urlError = (problem: string) => new GenError(`${name} ${problem}, for example https://host/prefix.`);
+  const rawUrl = String(value).trim();
+  const url = URL.canParse(rawUrl) ? new URL(rawUrl) : undefined;
+  if (!url || !/^https?:$/.test(url.protocol)) throw urlError('must be an absolute http(s) URL');
   if (url.username + url.password + url.search + url.hash)
-    throw invalid('must not contain credentials, a query, or a hash');
+    throw urlError('must not contain credentials, a query, or a hash');
   const path = url.pathname.replace(/(?<!\/)\/+$/, '');
-  if (/\/v1$/.test(path)) throw invalid('must not end in /v1, which every path already includes');
+  if (/\/v1$/.test(path)) throw urlError('must not end in /v1, which every path already includes');
   return url.origin + path;
 }
 

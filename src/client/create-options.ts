@@ -22,7 +22,7 @@ export interface CreateCallOptions extends BodyFileOptions {
 
 /** Options for a wait for a job that the call creates. */
 export interface CreateAndWaitOptions extends WaitOptions {
-  /** Key of the first create. The same call with the same key resumes a crashed run. @default a new UUID */
+  /** Idempotency key of the first create. The same call with the same key resumes a crashed run. @default a new UUID */
   readonly idempotencyKey?: string | undefined;
   /**
    * Called and awaited each time the service accepts a job, so you can save its ID. If it throws or doesn't settle before the
@@ -77,7 +77,7 @@ export type FinalJob<Throws extends boolean> = Throws extends false ? Job : Comp
 
 /** Result of `createAndWait`. In a test, a plain promise can replace it. */
 export type FinalJobPromise<Throws extends boolean> = Promise<FinalJob<Throws>> & {
-  /** Key of the first create, available immediately. Repeating the call with this key resumes an aborted one. */
+  /** Idempotency key of the first create, available immediately. Repeating the call with this key resumes an aborted one. */
   readonly idempotencyKey?: string | undefined;
 };
 

@@ -21,7 +21,7 @@ import {
 import { cleanUpFiles, createRequest, filesInBody, type JobCreator } from './endpoint.js';
 import { startJobRun } from './run-job.js';
 
-/** `create` and `createAndWait` of one namespace. Its interface types the params by model. */
+/** `create` and `createAndWait` of one namespace. The public interfaces type the params by model. */
 export interface Creating {
   create(params: object, options?: CreateCallOptions): RequestPromise<CreatedJob>;
   createAndWait<Throws extends boolean = true>(
@@ -54,12 +54,12 @@ export function sendCreate<Data>(
   options: CreateCallOptions | undefined,
 ): RequestPromise<Data> {
   const files = filesInBody(uploads, request);
-  const failed = (error: unknown, wasSent: boolean) => cleanUpFiles(files, error, wasSent && mayHaveCreated(error));
+  const onFailure = (error: unknown, wasSent: boolean) => cleanUpFiles(files, error, wasSent && mayHaveCreated(error));
   return transport.send(
     {
       ...request,
       options: CREATE_CALL_OPTIONS,
-      files: files && { ...files, onSuccess: files.markUsed, onFailure: failed },
+      files: files && { ...files, onSuccess: files.markUsed, onFailure },
     },
     options,
   );

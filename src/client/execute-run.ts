@@ -102,8 +102,8 @@ class RunExecution {
     }
     signal?.throwIfAborted();
     const passedMs = this.#clock.now() - this.#sinceMs;
-    const left = leftMs === null ? Number.POSITIVE_INFINITY : Math.max(1, leftMs - passedMs);
-    const target = { id, job: this.#created?.job, options, leftMs: left, timeoutMs: Number(timeoutMs) };
+    const remainingMs = leftMs === null ? Number.POSITIVE_INFINITY : Math.max(1, leftMs - passedMs);
+    const target = { id, job: this.#created?.job, options, leftMs: remainingMs, timeoutMs: Number(timeoutMs) };
     return { type: 'job', job: await this.#creator.jobWaits.follow(target) };
   }
 

@@ -71,7 +71,7 @@ export class Jobs {
   output(job: JobRef, options: OutputOptions = {}, requestOptions?: RequestOptions): RequestPromise<Response> {
     const { range, ifRange, resume, ...rest } = options;
     const callOptions = { ...rest, ...requestOptions };
-    const read = (response: Response) => (resume ? this.#resumed(job, response, callOptions) : response);
+    const read = (response: Response) => (resume ? this.#resumableResponse(job, response, callOptions) : response);
     const request = { name: 'jobs.output', method: 'GET', path: outputPath(job), limit: 'jobs.output' } as const;
     const parts = {
       headers: () => outputHeaders(range, ifRange),
@@ -100,19 +100,19 @@ export class Jobs {
   }
 
   async #publishingMs(job: JobRef, { signal, timeoutMs, headers }: RequestOptions): Promise<number> {
-    const passed: Partial<Job> = typeof job === 'string' ? {} : job;
+    const knownJob: Partial<Job> = typeof job === 'string' ? {} : job;
     const poll = () => this.get(jobIdOf(job), { signal, timeoutMs, headers }).catch(() => undefined);
-    const current = passed.completedAt ? passed : await poll();
+    const current = knownJob.completedAt ? knownJob : await poll();
     signal?.throwIfAborted();
     return current === undefined ? 0 : publishingMs(current, wallOf(this.#transport.clock).now());
   }
 
-  #resumed(job: JobRef, response: Response, options: RequestOptions): Promise<Response> {
-    return resumedResponse(response, {
+  #resumableResponse(job: JobRef, response: Response, options: RequestOptions): Promise<Response> {
+    return resumableResponse(response, {
       jobId: jobIdOf(job),
       clock: this.#transport.clock,
       signal: options.signal,
-      open: (signal, rest) => this.output(job, rest, { ...options, signal }),
+      open: (signal, outputOptions) => this.output(job, outputOptions, { ...options, signal }),
       info: (signal) => this.outputInfo(job, { ...options, signal }),
     });
   }
@@ -127,14 +127,14 @@ function jobRequest(id: string): JsonRequest<Job> {
     extractJob: (job) => ({ job, warnings: warningsIn(undefined, job) }),
     decode(body, context) {
       const job = decodeJob(body, context);
-      if (job.id !== id) throw otherJob(context);
+      if (job.id !== id) throw otherJobError(context);
       return job;
     },
   };
 }
 
 /** Returns the error for a response about another job, which a shared cache may send. */
-function otherJob({ method, url, attempts }: DecodeContext): ResponseError {
+function otherJobError({ method, url, attempts }: DecodeContext): ResponseError {
   const message = `${method} ${url}: the response is about another job`;
   return new ResponseError(message, { method, url, attempts, path: 'data.job.id' });
 }
@@ -145,9 +145,9 @@ function outputPath(job: JobRef): RequestPath {
 
 /**
  * Returns the response with a body that resumes after an interruption if the file hasn't changed. Detects its
- * Content-Type from the first bytes. Throws a DownloadError for a page or JSON.
+ * Content-Type from the first bytes. Throws a DownloadError for an HTML page or JSON.
  */
-async function resumedResponse(response: Response, reading: OutputReading): Promise<Response> {
+async function resumableResponse(response: Response, reading: OutputReading): Promise<Response> {
   const reader = new OutputReader(reading);
   const { contentType } = await reader.startWith(response);
   const headers = new Headers(response.headers);

@@ -8,14 +8,14 @@ import type { CreatedJob, Job, JobCall } from '../schemas/job.js';
 import { DETACHED, type DetachedCall } from '../transport/call.js';
 import { recoverRules } from '../waiting/wait-options.js';
 
-/** Throws a GenError if `client` is not a GenClient, before anything is opened. */
+/** Throws a GenError if `client` is not a GenClient. Call it before you open anything. */
 export function checkClient(owner: string, client: unknown): void {
   const isClient =
     typeof client === 'object' && client !== null && typeof Reflect.get(client, 'withOptions') === 'function';
   if (!isClient) throw new GenError(invalidValueMessage(`${owner}: client`, 'a GenClient', client));
 }
 
-/** Rules of a run that continues after its process restarts. */
+/** Returns the rules of a run that continues after its process restarts. */
 export function detachedRules({
   timeoutMs,
   recover,
@@ -47,8 +47,8 @@ export interface RunCreate {
 type Creator = { create(params: never, options?: RequestOptions): PromiseLike<CreatedJob> };
 
 /**
- * Sends a detached run's create. The run's key replaces the one in the body. If no slot is free, rejects with the time until the
- * next one. The run retains its position in the queue.
+ * Sends a detached run's create. The run's key replaces the one in the body. If no slot is free, rejects with a
+ * RateLimitError that has the time until the next one. The run retains its position in the queue.
  */
 export async function sendRunCreate(
   client: { readonly [Call in JobCall]: Creator },
@@ -69,14 +69,14 @@ export interface StepResult {
   readonly error?: unknown;
 }
 
-/** Sends a create, and interprets its failure. Throws errors of other origins, such as aborts and defects. */
+/** Sends a create, and returns its job or its interpreted failure. Throws any other error, such as an abort. */
 export function createResultOf(create: () => PromiseLike<Job>): Promise<StepResult> {
   return resultOf(create, callFailure);
 }
 
 /**
- * Polls a detached run's job, and interprets a failure as a wait does. If no slot is free, the failure has the time until the next
- * one.
+ * Polls a detached run's job, and returns it, or a failure interpreted as a wait does. If no slot is free, the failure has the
+ * time until the next one.
  */
 export function pollRunJob(
   client: { readonly jobs: { get(id: string, options?: RequestOptions): PromiseLike<Job> } },

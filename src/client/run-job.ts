@@ -17,7 +17,7 @@ import { CREATE_AND_WAIT_OPTIONS, CREATE_CALL_OPTIONS, type CreateOptions } from
 import { cleanUpFiles, filesInBody, type JobCreator } from './endpoint.js';
 import { executeRun } from './execute-run.js';
 
-/** Creates a job and waits for it. The key is available immediately, even if the call is aborted. */
+/** Creates a job and waits for it. The idempotency key is available immediately, even if the call is aborted. */
 export function startJobRun(
   creator: JobCreator,
   request: JsonRequest<CreatedJob>,
@@ -26,7 +26,7 @@ export function startJobRun(
   try {
     if (options === null) checkOptions(request.name, CREATE_CALL_OPTIONS, options);
     requireParams(request.body);
-    // Throw for an invalid key. Without it, a repeated call would create and charge another job.
+    // Throw for an invalid key. If it were replaced, a repeated call would create and charge another job.
     const key = idempotencyKeyOf(options.idempotencyKey, request.body, creator.transport.random);
     return { idempotencyKey: key, job: runJob(creator, request, key, options) };
   } catch (error) {
@@ -41,9 +41,9 @@ async function runJob(
   key: string,
   options: CreateOptions,
 ): Promise<Job> {
-  const { idempotency_key: ownKey, ...body } = isFields(request.body) ? request.body : {};
+  const { idempotency_key: bodyKey, ...body } = isFields(request.body) ? request.body : {};
   const rules = runRulesOf(options);
-  const run: CreateRun = { key, rules, hasOwnKey: (options.idempotencyKey ?? ownKey) !== undefined, creates: [] };
+  const run: CreateRun = { key, rules, hasOwnKey: (options.idempotencyKey ?? bodyKey) !== undefined, creates: [] };
   const state = startRun({ key, shortKey: shortenKey(key), rules });
   const files = filesInBody(creator.uploads, request);
   const settleFiles = () => (options.cleanup === 'after-job' ? files?.remove() : files?.markUsed());

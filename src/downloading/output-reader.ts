@@ -58,15 +58,15 @@ export class OutputReader {
   #removeListener = () => {};
   #connection: Connection | undefined;
   /** Chunks that `#readAhead` requested. */
-  #ahead: Promise<Chunk>[] = [];
+  #chunksAhead: Promise<Chunk>[] = [];
   #version: OutputVersion | undefined;
   /** First byte to read. `#end` is the last one, or undefined to read to the end of the file. */
   #start = 0;
   #end: number | undefined;
-  #returned = 0;
+  #returnedBytes = 0;
   #hasEnded = false;
   /** Most bytes ever returned, including before a restart. Only exceeding it counts as progress. */
-  #furthest = 0;
+  #furthestBytes = 0;
   #interruptions = 0;
 
   constructor(reading: OutputReading) {
@@ -76,14 +76,14 @@ export class OutputReader {
   /** Opens the file at its first byte, including after a {@link RestartRequired}. `sizeBytes` replaces a missing size. */
   open(sizeBytes?: number): Promise<OutputVersion> {
     this.#listen();
-    this.#returned = 0;
+    this.#returnedBytes = 0;
     this.#hasEnded = false;
     this.#version = undefined;
     return this.#orCancel(async () => {
       for (;;) {
         const response = await this.#open(undefined);
         if (response === undefined) continue;
-        const output = await this.#sized(response);
+        const output = await this.#withSize(response);
         if ((output.part?.start ?? 0) === 0) return await this.#connect(output, output.sizeBytes ?? sizeBytes);
         discard(response);
         throw this.#failure('cannot start: the service sent a range that was not requested');
@@ -95,7 +95,7 @@ export class OutputReader {
   startWith(response: Response): Promise<OutputVersion> {
     this.#listen();
     return this.#orCancel(async () => {
-      const output = await this.#sized(response);
+      const output = await this.#withSize(response);
       const { part } = output;
       if (part !== undefined) {
         if (Number.isNaN(part.start)) throw this.#failure('cannot be resumed: the response does not include its range');
@@ -154,8 +154,8 @@ export class OutputReader {
     }
   }
 
-  /** Requests a missing size, because without it, a truncated body looks complete. */
-  async #sized(response: Response): Promise<OutputResponse> {
+  /** Returns the parsed response. Requests a missing size, because without it, a truncated body looks complete. */
+  async #withSize(response: Response): Promise<OutputResponse> {
     const output = parseOutputResponse(this.#reading.jobId, response);
     if (output.sizeBytes !== undefined) return output;
     const { signal } = this.#abort;
@@ -178,7 +178,7 @@ export class OutputReader {
     this.#removeListener();
     this.#connection?.cancel(reason).catch(() => undefined);
     this.#connection = undefined;
-    this.#ahead = [];
+    this.#chunksAhead = [];
   }
 
   async #connect({ contentType, etag, body }: OutputResponse, sizeBytes: number | undefined): Promise<OutputVersion> {
@@ -197,7 +197,7 @@ export class OutputReader {
     const chunks: Uint8Array[] = [];
     for (let length = 0; length < FIRST_BYTES; ) {
       const next = connection.read();
-      this.#ahead.push(next);
+      this.#chunksAhead.push(next);
       const chunk = await next.catch(() => undefined);
       if (!chunk?.value) break;
       chunks.push(chunk.value);
@@ -217,20 +217,21 @@ export class OutputReader {
     const output = parseOutputResponse(jobId, response);
     if (!this.#continues(response, output, rest)) {
       discard(response);
-      throw this.#changed();
+      throw this.#fileChangedError();
     }
     this.#connection = output.body.getReader();
   }
 
   #isComplete(): boolean {
-    return this.#version?.sizeBytes !== undefined && this.#returned >= this.#version.sizeBytes;
+    return this.#version?.sizeBytes !== undefined && this.#returnedBytes >= this.#version.sizeBytes;
   }
 
   #rest(): RestOfOutput {
     const etag = this.#version?.etag;
-    if (etag !== undefined) return { range: { start: this.#start + this.#returned, end: this.#end }, ifRange: etag };
-    const what = `was interrupted after ${this.#returned} bytes and cannot be resumed: the file has no strong entity tag`;
-    throw this.#restart('interrupted', what);
+    if (etag !== undefined)
+      return { range: { start: this.#start + this.#returnedBytes, end: this.#end }, ifRange: etag };
+    const problem = `was interrupted after ${this.#returnedBytes} bytes and cannot be resumed: the file has no strong entity tag`;
+    throw this.#restartError('interrupted', problem);
   }
 
   async #open(rest: RestOfOutput | undefined): Promise<Response | undefined> {
@@ -240,9 +241,10 @@ export class OutputReader {
     } catch (cause) {
       signal.throwIfAborted();
       // An unsatisfiable range means that the file has changed.
-      if (rest !== undefined && APIError.isInstance(cause) && isUnsatisfiable(cause.status)) throw this.#changed();
+      if (rest !== undefined && APIError.isInstance(cause) && isUnsatisfiable(cause.status))
+        throw this.#fileChangedError();
       // If the service has sent bytes before, it may recover soon.
-      if (this.#furthest === 0 || !isPassingFailure(cause)) throw cause;
+      if (this.#furthestBytes === 0 || !isPassingFailure(cause)) throw cause;
       await this.#pause(cause);
       return undefined;
     }
@@ -252,65 +254,69 @@ export class OutputReader {
   #continues({ headers }: Response, { part }: OutputResponse, { range, ifRange }: RestOfOutput): boolean {
     const tag = headers.get('etag');
     if (part === undefined || (tag !== null && tag !== ifRange)) return false;
-    const total = this.#start === 0 && this.#end === undefined ? this.#version?.sizeBytes : undefined;
-    const fits =
-      part.totalBytes === undefined || ((total ?? part.totalBytes) === part.totalBytes && part.end < part.totalBytes);
-    return part.start === range.start && fits;
+    const totalBytes = this.#start === 0 && this.#end === undefined ? this.#version?.sizeBytes : undefined;
+    const matchesSize =
+      part.totalBytes === undefined ||
+      ((totalBytes ?? part.totalBytes) === part.totalBytes && part.end < part.totalBytes);
+    return part.start === range.start && matchesSize;
   }
 
   /** Returns the next bytes of a connection, or undefined when it ends or breaks off. */
   async #next(connection: Connection): Promise<Uint8Array<ArrayBuffer> | undefined> {
-    const chunk = this.#ahead.shift() ?? connection.read();
-    const next = await chunk.catch((reason: unknown) => ({ done: true as const, value: undefined, reason }));
+    const chunk = this.#chunksAhead.shift() ?? connection.read();
+    const result = await chunk.catch((reason: unknown) => ({ done: true as const, value: undefined, reason }));
     this.#abort.signal.throwIfAborted();
-    const total = this.#version?.sizeBytes;
-    if (next.done) {
-      const isEnd = this.#isComplete() || (total === undefined && !('reason' in next));
-      if (isEnd && this.#returned === 0) throw notMedia(this.#reading.jobId, 'an empty file');
+    const totalBytes = this.#version?.sizeBytes;
+    if (result.done) {
+      const isEnd = this.#isComplete() || (totalBytes === undefined && !('reason' in result));
+      if (isEnd && this.#returnedBytes === 0) throw notMedia(this.#reading.jobId, 'an empty file');
       this.#hasEnded = isEnd;
       if (isEnd) return undefined;
       this.#connection = undefined;
-      await this.#pause('reason' in next ? next.reason : 'the connection closed early');
+      await this.#pause('reason' in result ? result.reason : 'the connection closed early');
       return undefined;
     }
-    const left = total === undefined ? Number.POSITIVE_INFINITY : total - this.#returned;
-    const bytes = next.value;
-    this.#returned += Math.min(bytes.length, left);
-    if (bytes.length <= left) return bytes;
+    const leftBytes = totalBytes === undefined ? Number.POSITIVE_INFINITY : totalBytes - this.#returnedBytes;
+    const bytes = result.value;
+    this.#returnedBytes += Math.min(bytes.length, leftBytes);
+    if (bytes.length <= leftBytes) return bytes;
     if (this.#end === undefined) {
-      const what = `is longer than its size of ${total} bytes`;
-      await this.#pause(what);
-      throw this.#restart('file_changed', what);
+      const problem = `is longer than its size of ${totalBytes} bytes`;
+      await this.#pause(problem);
+      throw this.#restartError('file_changed', problem);
     }
-    this.#hasEnded = left === 0;
-    return left === 0 ? undefined : bytes.subarray(0, left);
+    this.#hasEnded = leftBytes === 0;
+    return leftBytes === 0 ? undefined : bytes.subarray(0, leftBytes);
   }
 
   async #pause(cause: unknown): Promise<void> {
-    const progressed = this.#returned > this.#furthest;
-    this.#interruptions = progressed ? 1 : this.#interruptions + 1;
-    this.#furthest = Math.max(this.#furthest, this.#returned);
+    const hasProgressed = this.#returnedBytes > this.#furthestBytes;
+    this.#interruptions = hasProgressed ? 1 : this.#interruptions + 1;
+    this.#furthestBytes = Math.max(this.#furthestBytes, this.#returnedBytes);
     if (this.#interruptions > MAX_INTERRUPTIONS) {
       const size = this.#version?.sizeBytes;
-      const of = size === undefined ? '' : ` of ${size}`;
-      const what = `was interrupted ${this.#interruptions} times in a row, last after ${this.#furthest}${of} bytes`;
-      throw typeof cause === 'string' ? this.#failure(`${what}: ${cause}`) : this.#failure(what, cause);
+      const sizeText = size === undefined ? '' : ` of ${size}`;
+      const problem = `was interrupted ${this.#interruptions} times in a row, last after ${this.#furthestBytes}${sizeText} bytes`;
+      throw typeof cause === 'string' ? this.#failure(`${problem}: ${cause}`) : this.#failure(problem, cause);
     }
     await sleep(this.#reading.clock, backoff(FILE_BACKOFF, this.#interruptions), this.#abort.signal);
   }
 
-  #changed(): RestartRequired {
-    return this.#restart('file_changed', `cannot continue after ${this.#returned} bytes: the file has changed`);
+  #fileChangedError(): RestartRequired {
+    return this.#restartError(
+      'file_changed',
+      `cannot continue after ${this.#returnedBytes} bytes: the file has changed`,
+    );
   }
 
-  #restart(code: DownloadErrorCode, what: string): RestartRequired {
+  #restartError(code: DownloadErrorCode, problem: string): RestartRequired {
     const { jobId } = this.#reading;
-    return new RestartRequired(`The download of job ${jobId} ${what}.`, { jobId, code });
+    return new RestartRequired(`The download of job ${jobId} ${problem}.`, { jobId, code });
   }
 
-  #failure(what: string, cause?: unknown): DownloadError {
+  #failure(problem: string, cause?: unknown): DownloadError {
     const { jobId } = this.#reading;
-    return new DownloadError(`The download of job ${jobId} ${what}.`, { jobId, code: 'interrupted', cause });
+    return new DownloadError(`The download of job ${jobId} ${problem}.`, { jobId, code: 'interrupted', cause });
   }
 }
 
@@ -318,7 +324,7 @@ function discard(response: Response): void {
   response.body?.cancel().catch(() => undefined);
 }
 
-/** Returns true if the connection or the service failed, and not the request. */
+/** Returns true if the connection or the service failed, not the request. */
 function isPassingFailure(cause: unknown): boolean {
   return ConnectionError.isInstance(cause) || TimeoutError.isInstance(cause) || ServerError.isInstance(cause);
 }

@@ -101,10 +101,10 @@ export class JobFile<Progress = never> {
     };
     const hasExpired = Date.parse(expiresAt ?? '') <= clock.now();
     if (hasExpired || kind === 'gone' || /expir/i.test(`${cause.code} ${cause.message}`)) {
-      const at = expiresAt ?? undefined;
-      const when = at === undefined ? 'has expired' : `expired at ${at}`;
+      const expiredAt = expiresAt ?? undefined;
+      const when = expiredAt === undefined ? 'has expired' : `expired at ${expiredAt}`;
       const message = `The link to the file of job ${jobId} ${when}. The service deletes files. Save each file when its job completes.`;
-      return new DownloadError(message, { jobId, code: 'output_expired', expiredAt: at, cause });
+      return new DownloadError(message, { jobId, code: 'output_expired', expiredAt, cause });
     }
     // The job is paid. A later request can succeed, but a new job would be charged again.
     if (status === 'completed' && mayAppearLater(cause)) return Object.assign(cause, { recovery: 'retry_later' });

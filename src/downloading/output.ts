@@ -47,21 +47,21 @@ export function requireJobId(call: string, job: unknown): string {
 
 /** Builds the headers that request a file or a range. Disables content encoding, which would change the length. */
 export function outputHeaders(range: OutputRange | undefined, ifRange?: string): Record<string, string> {
-  const part = typeof range === 'object' ? rangeText(range) : range;
+  const rangeValue = typeof range === 'object' ? rangeHeader(range) : range;
   return {
     'accept-encoding': 'identity',
-    ...(part && { range: part }),
-    ...(part && ifRange && { 'if-range': ifRange }),
+    ...(rangeValue && { range: rangeValue }),
+    ...(rangeValue && ifRange && { 'if-range': ifRange }),
   };
 }
 
-function rangeText({ start, end }: Exclude<OutputRange, string>): string | undefined {
+function rangeHeader({ start, end }: Exclude<OutputRange, string>): string | undefined {
   if (start === undefined && end === undefined) return undefined;
-  const [first, last] = [start ?? 0, end ?? Number.MAX_SAFE_INTEGER];
-  if (![first, last].every((offset) => Number.isSafeInteger(offset) && offset >= 0) || last < first) {
+  const [firstByte, lastByte] = [start ?? 0, end ?? Number.MAX_SAFE_INTEGER];
+  if (![firstByte, lastByte].every((offset) => Number.isSafeInteger(offset) && offset >= 0) || lastByte < firstByte) {
     throw new GenError(`range: start and end must be whole numbers, 0 <= start <= end, not ${start} and ${end}.`);
   }
-  return `bytes=${first}-${end ?? ''}`;
+  return `bytes=${firstByte}-${end ?? ''}`;
 }
 
 export function outputInfoOf(response: Response): OutputInfo {
@@ -84,9 +84,9 @@ function totalSize({ status, headers }: Response): number | undefined {
   return total === undefined || isEncoded(headers) ? undefined : Number(total);
 }
 
-function isoDate(text: string | undefined): string | undefined {
-  const at = Date.parse(text ?? '');
-  return Number.isNaN(at) ? undefined : new Date(at).toISOString();
+function isoDate(date: string | undefined): string | undefined {
+  const epochMs = Date.parse(date ?? '');
+  return Number.isNaN(epochMs) ? undefined : new Date(epochMs).toISOString();
 }
 
 /**
@@ -149,15 +149,17 @@ export function parseOutputResponse(jobId: string, response: Response): OutputRe
  * JSON, which is an error with status 200 or a proxy's sign-in page.
  */
 export function outputType(jobId: string, contentType: string | undefined, head: Uint8Array): string | undefined {
-  const detected = mediaTypeOf({ head, type: contentType });
-  if (detected !== undefined && isDocument(detected)) throw notMedia(jobId, `${detected} instead of the file`);
+  const detectedType = mediaTypeOf({ head, type: contentType });
+  if (detectedType !== undefined && isDocument(detectedType))
+    throw notMedia(jobId, `${detectedType} instead of the file`);
   // Prefer the service's Content-Type if it agrees, because it can include codecs.
-  const isLabel = detected === undefined || detected === canonicalMediaType(mediaTypeEssence(contentType ?? ''));
-  return isLabel ? contentType : detected;
+  const isConsistent =
+    detectedType === undefined || detectedType === canonicalMediaType(mediaTypeEssence(contentType ?? ''));
+  return isConsistent ? contentType : detectedType;
 }
 
-export function notMedia(jobId: string, what: string): DownloadError {
-  return new DownloadError(`The service sent ${what} for job ${jobId}. Save the file again later.`, {
+export function notMedia(jobId: string, content: string): DownloadError {
+  return new DownloadError(`The service sent ${content} for job ${jobId}. Save the file again later.`, {
     jobId,
     code: 'not_media',
   });

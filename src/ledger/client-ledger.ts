@@ -13,7 +13,7 @@ import { type Ledger, ledgerOf } from './ledger.js';
 import { resumeCreates, unfinishedCreatesIn } from './resume.js';
 import { budgetClientOf, storeLedgerOf } from './targets.js';
 
-/** Attaches the ledger to a budget. */
+/** Attaches the ledger to a budget or a store. */
 export function withLedger<T extends object>(budget: T): T & { readonly [LEDGER]: OpenLedger } {
   return Object.assign(budget, { [LEDGER]: openLedger });
 }
@@ -27,7 +27,7 @@ function openLedger(core: LedgerCore): ClientLedger {
   const storeLedger = () => storeLedgerOf(core);
   let hasWarned = false;
   const onOtherAccounts = (creates: number) => {
-    if (!hasWarned) core.warn(otherAccounts(creates));
+    if (!hasWarned) core.warn(otherAccountsWarning(creates));
     hasWarned = true;
   };
   return {
@@ -37,12 +37,12 @@ function openLedger(core: LedgerCore): ClientLedger {
     ledgerLayer,
     recordSentLayer,
     records: () => ledgersOf(core).map(recordsOf),
-    async acknowledge(jobId, what) {
+    async acknowledge(jobId, kind) {
       const ledger = storeLedger();
       const warn = (error: unknown) => core.warn(`job ${jobId} could not be recorded as delivered: ${reasonOf(error)}`);
-      const recorded = ledger && acknowledgeJob(ledger, jobId, what).catch(warn);
+      const write = ledger && acknowledgeJob(ledger, jobId, kind).catch(warn);
       // Don't wait for this write, because the program already has the outcome.
-      if (recorded && what === 'file') await ledger.awaitBriefly(recorded);
+      if (write && kind === 'file') await ledger.awaitBriefly(write);
     },
     own(jobId) {
       const ledger = storeLedger();
@@ -59,9 +59,9 @@ function openLedger(core: LedgerCore): ClientLedger {
   };
 }
 
-function otherAccounts(creates: number): string {
-  const what = creates === 1 ? '1 unfinished create' : `${creates} unfinished creates`;
-  return `the store has ${what} of other accounts. An account is a base URL and a key: set the account option, so that it stays the same when you rotate the key.`;
+function otherAccountsWarning(creates: number): string {
+  const createCount = creates === 1 ? '1 unfinished create' : `${creates} unfinished creates`;
+  return `the store has ${createCount} of other accounts. An account is a base URL and a key: set the account option, so that it stays the same when you rotate the key.`;
 }
 
 /** Returns the ledgers of the client's store and budget, without duplicates. */

@@ -20,7 +20,7 @@ export interface BudgetClient {
 export interface CountingBudget extends Budget {
   readonly [TERMS]: {
     readonly rejectsUnknown: boolean;
-    /** Returns the first of these stores that is set: the budget's, the client's, the process's. */
+    /** Returns the terms, and the first of these stores that is set: the budget's, the client's, the process's. */
     ledgerTarget(client: BudgetClient): { readonly store: Store; readonly terms: BudgetTerms };
     /** Returns the user's estimate, or null without one. */
     estimate(job: PricedCall): number | null;
@@ -32,11 +32,13 @@ export function countingOf(budget: Budget): CountingBudget[typeof TERMS] {
   return (budget as CountingBudget)[TERMS];
 }
 
-/** Returns the keys of creates that reserve tokens but have no live owner. */
+/** Returns the idempotency keys of creates that reserve tokens but have no live owner. */
 export async function unresolvedKeys(ledger: Ledger, terms: BudgetTerms, { lost }: BudgetSnapshot): Promise<string[]> {
   if (lost.creates === 0) return [];
-  const { entries, ...at } = await ledger.recentEntries();
-  return entries.filter((it) => countsIn(it, terms) && isEntryUnresolved(it, terms, at)).map(({ sentKey }) => sentKey);
+  const { entries, ...state } = await ledger.recentEntries();
+  return entries
+    .filter((it) => countsIn(it, terms) && isEntryUnresolved(it, terms, state))
+    .map(({ sentKey }) => sentKey);
 }
 
 /** Returns when the budget's period ends, as an ISO timestamp, or null if it doesn't end. */
@@ -57,8 +59,8 @@ export async function noRoomError(ledger: Ledger, noRoom: NoRoom): Promise<Budge
     return new BudgetExceededError(message, { ...details, reason: 'spent' });
   }
   if (outcome === 'spent') {
-    const next = resetsAt === null ? ' Raise maxTokens.' : ` The next period begins at ${resetsAt}.`;
-    return new BudgetExceededError(`${state}, so ${cost} was not sent.${next}`, { ...details, reason: 'spent' });
+    const resetAdvice = resetsAt === null ? ' Raise maxTokens.' : ` The next period begins at ${resetsAt}.`;
+    return new BudgetExceededError(`${state}, so ${cost} was not sent.${resetAdvice}`, { ...details, reason: 'spent' });
   }
   const keys = await unresolvedKeys(ledger, budget, snapshot).catch(() => []);
   const unresolved = { ...details, reason: 'unresolved' } as const;
@@ -66,8 +68,8 @@ export async function noRoomError(ledger: Ledger, noRoom: NoRoom): Promise<Budge
     const message = `${state} while running jobs may still release tokens, so ${cost} was not sent. Call again when they have ended.`;
     return new BudgetExceededError(message, unresolved);
   }
-  const list = keys.slice(0, 3).join(', ') + (keys.length > 3 ? ` and ${keys.length - 3} more` : '');
-  const advice = `Send them again under their keys, or call budget.release(key): ${list}.`;
+  const keyList = keys.slice(0, 3).join(', ') + (keys.length > 3 ? ` and ${keys.length - 3} more` : '');
+  const advice = `Send them again under their keys, or call budget.release(key): ${keyList}.`;
   const message = `${state} while creates have no response or no price yet, so ${cost} was not sent. ${advice}`;
   return new BudgetExceededError(message, unresolved);
 }

@@ -107,7 +107,7 @@ export function createBudget(options: BudgetOptions): Budget {
         await ledger().awaitBriefly(ledger().record((tx) => releaseCreate(tx, entryId(entry.account, entry.key))));
       }
     },
-    scoped: (other) => createBudget({ ...options, scope: other }),
+    scoped: (newScope) => createBudget({ ...options, scope: newScope }),
   };
   return Object.freeze(withLedger(budget));
 }

@@ -46,8 +46,8 @@ export function updateEntry<T>({ ledger, id, entry }: RecordedCreate, rule: Rule
 }
 
 /**
- * Records a create in the ledger before anything is uploaded or sent, and its outcome afterwards. Throws if a budget
- * can't cover the create, or if its key was used with different params.
+ * Records a create in the ledger before anything is uploaded or sent, and its outcome afterward. Throws if a budget
+ * can't cover the create, or if its idempotency key was used with different params.
  */
 export const ledgerLayer: Layer = async (call, next) => {
   const { run, call: namespace } = call.request;
@@ -60,7 +60,7 @@ export const ledgerLayer: Layer = async (call, next) => {
   const creates = await reserveAll(call, targets, origin);
   call.sent.records = creates.map(({ ledger }) => recordsOf(ledger));
   const record = createRecord(creates, call.signal);
-  const failed = (error: unknown) => {
+  const onFailure = (error: unknown) => {
     const outcome = call.sent.mayHaveArrived ? outcomeUnderKey(error) : 'unsent';
     return recordFailures(creates, { outcome, sentKey: record.sentKey, run }, call.signal);
   };
@@ -70,10 +70,10 @@ export const ledgerLayer: Layer = async (call, next) => {
     // If the response doesn't have the documented shape, a job may exist.
     const snapshot = snapshotIn(call, result);
     if (snapshot) await recordAccepted(call, { creates, sentKey: record.sentKey }, snapshot);
-    else await failed('failure' in decoded ? decoded.failure : undefined);
+    else await onFailure('failure' in decoded ? decoded.failure : undefined);
     return result;
   } catch (error) {
-    await failed(error);
+    await onFailure(error);
     throw error;
   } finally {
     if (!run) for (const { ledger, owner } of creates) ledger.endCall(owner);
@@ -89,7 +89,10 @@ export const recordSentLayer: Layer = async (call, next) => {
   return next(call);
 };
 
-/** Creates the functions with which the layers below report on a create. `sentKey` is the last key recorded as sent. */
+/**
+ * Creates the functions with which the layers below report on a create. `sentKey` is the last idempotency key recorded
+ * as sent.
+ */
 function createRecord(
   creates: readonly RecordedCreate[],
   signal: AbortSignal | undefined,
@@ -120,8 +123,8 @@ function createRecord(
     async unsent() {
       sentKey = undefined;
       const writes = creates.map((it) => {
-        const written = updateEntry(it, (tx) => recordUnsent(tx, it.id, it.owner));
-        return it.ledger.awaitBriefly(written, signal);
+        const write = updateEntry(it, (tx) => recordUnsent(tx, it.id, it.owner));
+        return it.ledger.awaitBriefly(write, signal);
       });
       await Promise.all(writes);
     },
@@ -136,15 +139,15 @@ export function ledgerCreate(create: RecordedCreate, isResumed = false): LedgerC
     owner,
     async save(state, signal) {
       if (!entry.retainUntilStored) return;
-      const saved = updateEntry(create, (tx) => recordRun(tx, id, state));
-      await ledger.awaitBriefly(saved, signal);
+      const write = updateEntry(create, (tx) => recordRun(tx, id, state));
+      await ledger.awaitBriefly(write, signal);
     },
     async end(isDelivered, caller) {
       const end = { id, owner, isDelivered, isResumed };
-      const closed = updateEntry(create, (tx) => closeRun(tx, end)).finally(() => ledger.endCall(owner));
-      closed.catch(() => {});
+      const write = updateEntry(create, (tx) => closeRun(tx, end)).finally(() => ledger.endCall(owner));
+      write.catch(() => {});
       ledger.retain(id);
-      if (caller) await ledger.awaitBriefly(closed, caller.signal);
+      if (caller) await ledger.awaitBriefly(write, caller.signal);
     },
   };
 }
@@ -177,9 +180,9 @@ async function reserveIn(
   origin: CreateOrigin,
 ): Promise<RecordedCreate> {
   const { run } = call.request;
-  const earlier = run?.creates.find((it) => it.records === recordsOf(ledger));
+  const earlierCreate = run?.creates.find((it) => it.records === recordsOf(ledger));
   const fields = entryOf(call, budgets, origin);
-  const owner = earlier?.owner ?? ledger.startCall();
+  const owner = earlierCreate?.owner ?? ledger.startCall();
   const entry: OpenCreate = {
     ...fields,
     owners: [owner],
@@ -190,20 +193,20 @@ async function reserveIn(
   const create: RecordedCreate = { ledger, owner, id: entryId(entry.account, entry.key), entry };
   const rejectsUnknown = budgets.map((it) => countingOf(it).rejectsUnknown);
   try {
-    const mayBeUsed = earlier !== undefined || origin.digest !== undefined;
+    const mayBeUsed = earlierCreate !== undefined || origin.digest !== undefined;
     const request = { id: create.id, owner, entry, rejectsUnknown, mayBeUsed };
     const result = await ledger.reserve(request, { signal: call.signal, onWait: reportWait(call) });
     if (result.outcome === 'reused') throw reuseError(call, result.jobId);
     if (result.outcome !== 'recorded') throw await noRoomError(ledger, result);
     const recorded = { ...create, id: result.id };
-    if (run && !earlier) run.creates.push(ledgerCreate(recorded, run.isResumed));
+    if (run && !earlierCreate) run.creates.push(ledgerCreate(recorded, run.isResumed));
     return recorded;
   } catch (cause) {
     // The create may have been recorded, because an abort doesn't wait for the store.
     void recordFailure(create, { outcome: 'unsent', run }).catch(() => {});
     // The entry isn't part of the run yet, so the run won't close it.
-    if (run && !earlier) void ledgerCreate(create, run.isResumed).end(false);
-    if (!earlier) ledger.endCall(owner);
+    if (run && !earlierCreate) void ledgerCreate(create, run.isResumed).end(false);
+    if (!earlierCreate) ledger.endCall(owner);
     throw call.signal?.aborted ? cause : storeFailure(call, cause);
   }
 }

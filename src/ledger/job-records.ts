@@ -23,21 +23,21 @@ async function recordEnd(
   { recorded, warn }: Parameters<JobRecords['recordEnd']>[2],
 ): Promise<void> {
   const rule = (tx: LedgerTransaction, id: string) => {
-    const wasEnded = tx.entry(id)?.phase === 'ended';
+    const hadEnded = tx.entry(id)?.phase === 'ended';
     endCreate(tx, { ...end, id, jobId });
-    return !wasEnded;
+    return !hadEnded;
   };
   const { status, chargedTokens, expiresMs } = end;
-  const written = recordOfJob(ledger, jobId, rule, ['end', jobId, status, chargedTokens, expiresMs].join(' '));
-  const reported = written.then(recorded, (error) =>
+  const write = recordOfJob(ledger, jobId, rule, ['end', jobId, status, chargedTokens, expiresMs].join(' '));
+  const report = write.then(recorded, (error) =>
     warn(`the end of job ${jobId} could not be recorded: ${reasonOf(error)}`),
   );
-  await ledger.awaitBriefly(reported);
+  await ledger.awaitBriefly(report);
 }
 
 /** Records that the program has received a job's outcome, or has stored its file. Rejects if the write fails. */
-export async function acknowledgeJob(ledger: Ledger, jobId: string, what: 'outcome' | 'file'): Promise<void> {
-  await recordOfJob(ledger, jobId, (tx, id) => acknowledge(tx, id, what));
+export async function acknowledgeJob(ledger: Ledger, jobId: string, kind: 'outcome' | 'file'): Promise<void> {
+  await recordOfJob(ledger, jobId, (tx, id) => acknowledge(tx, id, kind));
 }
 
 /** Makes `resume()` skip the job until the returned function is called. */

@@ -58,11 +58,11 @@ export class Ledger {
     this.isPersistent = !isInProcess(store);
     this.clock = clock;
     this.#uuid = randomOf(clock).uuid();
-    const recorded = () => {
+    const wakeQueues = () => {
       this.#sends.wake();
       this.#reservations.wake();
     };
-    this.#steps = new LedgerSteps(store, clock, () => this.#process, recorded);
+    this.#steps = new LedgerSteps(store, clock, () => this.#process, wakeQueues);
     const transact = <T>(rule: Rule<T>, keys: readonly string[]) => this.transact(rule, { keys });
     const ports = { transact, clock, isShared: this.isPersistent };
     this.#reservations = createRoomQueue<ReserveRequest & RoomRequest, ReserveResult>({
@@ -81,8 +81,8 @@ export class Ledger {
 
   #owners(id: string): ReadonlyMap<string, number> {
     if (!this.clock.perRequest) return new Map(this.#activeCalls.size > 0 ? [[id, 0]] : []);
-    const silent = [...this.#activeCalls].map(([it, atMs]) => [processOf(it), this.clock.now() - atMs] as const);
-    return new Map(silent.filter(([, ms]) => ms < LEASE_MS));
+    const silences = [...this.#activeCalls].map(([it, atMs]) => [processOf(it), this.clock.now() - atMs] as const);
+    return new Map(silences.filter(([, ms]) => ms < LEASE_MS));
   }
 
   /** Registers a call as in flight. It owns its entry until {@link endCall}. */
@@ -173,7 +173,7 @@ export class Ledger {
     return { entries: entries.sort((a, b) => a.atMs - b.atMs), nowMs, isAlive };
   }
 
-  /** Renews the lease while a call is in flight. A store in memory or with operating-system leases needs none. */
+  /** Renews the lease while a call is in flight. A store in memory or with operating-system leases needs no renewal. */
   #renewLeaseOf(owner: string): void {
     const { perRequest } = this.clock;
     const needsNoRenewal = !this.isPersistent || this.#lease !== undefined;
@@ -194,10 +194,10 @@ const LEDGERS = new WeakMap<Store, WeakMap<Clock, Ledger>>();
 
 /** Returns the store's ledger: the same object for the same store and clock. */
 export function ledgerOf(store: Store, clock: Clock): Ledger {
-  const time = storeClock(store, clock);
+  const ledgerClock = storeClock(store, clock);
   const ledgers = LEDGERS.get(store) ?? new WeakMap<Clock, Ledger>();
   LEDGERS.set(store, ledgers);
-  const ledger = ledgers.get(time) ?? new Ledger(store, time);
-  ledgers.set(time, ledger);
+  const ledger = ledgers.get(ledgerClock) ?? new Ledger(store, ledgerClock);
+  ledgers.set(ledgerClock, ledger);
   return ledger;
 }

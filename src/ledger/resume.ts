@@ -27,10 +27,10 @@ export async function* unfinishedCreatesIn(
   const { entries } = await ledger.entries();
   // A create whose file is stored may still wait for its charge.
   const unfinished = entries.filter((it) => it.phase !== 'ended' || it.retainUntilStored);
-  for (const entry of ofAccount(unfinished, account, onOtherAccounts)) yield unfinishedCreateOf(entry);
+  for (const entry of entriesOfAccount(unfinished, account, onOtherAccounts)) yield unfinishedCreateOf(entry);
 }
 
-function ofAccount(
+function entriesOfAccount(
   entries: readonly CreateEntry[],
   account: string | undefined,
   onOtherAccounts?: (creates: number) => void,
@@ -70,21 +70,21 @@ export async function* resumeCreates(
 ): AsyncGenerator<ResumedJob, void, undefined> {
   const { signal } = options;
   signal?.throwIfAborted();
-  const claimed = await claimAll(ledger, account, options);
-  const failed: { readonly create: RecordedCreate; readonly isUnknown: boolean }[] = [];
-  const resumed = (create: RecordedCreate, ended: AbortSignal) =>
+  const creates = await claimAll(ledger, account, options);
+  const failures: { readonly create: RecordedCreate; readonly isUnknown: boolean }[] = [];
+  const resumeCreate = (create: RecordedCreate, ended: AbortSignal) =>
     resumeOne(execute, create, options.timeoutMs, ended).catch((error) => {
       const { entry } = create;
       const jobId = entryJobId(entry);
       const isUnknown = isUnknownJob(error) && jobId !== undefined;
       if (isUnknown) Object.assign(error, { jobId });
       const isOver = isUnknown || entry.params === null || outcomeUnderKey(error) === 'refused';
-      if (isOver) failed.push({ create, isUnknown });
+      if (isOver) failures.push({ create, isUnknown });
       throw withKey(error, entry.key);
     });
   const record = (create: RecordedCreate, rule: Rule<void>) => ledger.awaitBriefly(updateEntry(create, rule), signal);
   try {
-    for await (const { create, ...job } of inCompletionOrder(claimed, resumed, signal, 'could not be resumed')) {
+    for await (const { create, ...job } of inCompletionOrder(creates, resumeCreate, signal, 'could not be resumed')) {
       yield job;
       // The program requests the next job only after it has handled this job. A completed job is retained until its
       // file is stored.
@@ -93,7 +93,7 @@ export async function* resumeCreates(
   } catch (error) {
     // If the program exits the loop early, the next resume() reports the failures again.
     const isDelivered = !signal?.aborted;
-    for (const { create, isUnknown } of isDelivered ? failed : []) {
+    for (const { create, isUnknown } of isDelivered ? failures : []) {
       await record(create, (tx) => discardCreate(tx, create.id, isUnknown));
     }
     throw error;
@@ -134,7 +134,7 @@ async function claimAll(
   };
   try {
     const { entries } = await abortable(ledger.entries(), signal);
-    const claims = await Promise.allSettled(ofAccount(entries, account, onOtherAccounts).map(claimOne));
+    const claims = await Promise.allSettled(entriesOfAccount(entries, account, onOtherAccounts).map(claimOne));
     const claimed = claims.flatMap((it) => (it.status === 'fulfilled' ? it.value : []));
     const failed = claims.find((it) => it.status === 'rejected');
     if (!failed) return claimed;
@@ -165,9 +165,9 @@ async function resumeOne(
 }
 
 function missingFilesError({ key, call, label }: CreateEntry): GenError {
-  const named = label === undefined ? '' : ` with the label "${label}"`;
+  const labelText = label === undefined ? '' : ` with the label "${label}"`;
   return new GenError(
-    `The ${call}.create under the key "${key}"${named} was not sent: its process ended before its files were uploaded. Call it again.`,
+    `The ${call}.create under the key "${key}"${labelText} was not sent: its process ended before its files were uploaded. Call it again.`,
     { recovery: 'retry' },
   );
 }

@@ -41,15 +41,15 @@ export function createRoomQueue<Request extends RoomRequest, Result extends Room
   isShared,
 }: RoomQueuePorts<Request, Result>): RoomQueue<Request, Result> {
   /** Number of requests that the next turn will probably decide. Their keys are read together. */
-  let likely = MAX_PER_TURN;
+  let likelyCount = MAX_PER_TURN;
   const turn = async (requests: Iterable<Request>): Promise<TurnOutcome<Request, Settled<Result>>> => {
     const waiting = [...requests];
     const settled = new Map<Request, Settled<Result>>();
-    let decided: readonly Request[] = waiting.slice(0, MAX_PER_TURN);
-    const keys = new Set(waiting.slice(0, likely).flatMap((it) => it.keys));
+    let decidedRequests: readonly Request[] = waiting.slice(0, MAX_PER_TURN);
+    const keys = new Set(waiting.slice(0, likelyCount).flatMap((it) => it.keys));
     const decideAll = (tx: LedgerTransaction) => {
       const results = resultsOf(waiting, (request) => decide(tx, request));
-      decided = [...results.keys()];
+      decidedRequests = [...results.keys()];
       return results;
     };
     try {
@@ -57,9 +57,9 @@ export function createRoomQueue<Request extends RoomRequest, Result extends Room
       for (const [it, result] of results) if (result.outcome !== 'busy') settled.set(it, { result });
     } catch (error) {
       // Only the requests of this turn fail. The others are decided in the next turn.
-      for (const it of decided) settled.set(it, { error });
+      for (const it of decidedRequests) settled.set(it, { error });
     }
-    likely = settled.size > 0 ? MAX_PER_TURN : 1;
+    likelyCount = settled.size > 0 ? MAX_PER_TURN : 1;
     const pauseMs = isShared || clock.perRequest ? POLL_MS : Number.POSITIVE_INFINITY;
     return { grants: settled, waitMsOf: () => 0, nextTurnMs: settled.size > 0 ? 0 : pauseMs };
   };
@@ -74,7 +74,7 @@ export function createRoomQueue<Request extends RoomRequest, Result extends Room
   const queue = newQueue();
   return {
     async add(request, call) {
-      likely = MAX_PER_TURN;
+      likelyCount = MAX_PER_TURN;
       // On Workers, a call can't wait for another request's promise.
       const callQueue = clock.perRequest ? newQueue() : queue;
       const added = callQueue.acquire(request, call);
@@ -90,18 +90,21 @@ export function createRoomQueue<Request extends RoomRequest, Result extends Room
   };
 }
 
-/** Decides up to {@link MAX_PER_TURN} requests. A request never overtakes one that waits for the same budget. */
+/**
+ * Decides up to {@link MAX_PER_TURN} requests, and returns the results. A request never overtakes one that waits for the
+ * same budget.
+ */
 function resultsOf<Request extends RoomRequest, Result extends RoomResult>(
   waiting: readonly Request[],
   decide: (request: Request) => Result,
 ): Map<Request, Result> {
-  const blocked = new Set<string>();
+  const blockedBudgets = new Set<string>();
   const results = new Map<Request, Result>();
   for (const it of waiting) {
     if (results.size >= MAX_PER_TURN) break;
-    if (it.budgets.some((budget) => blocked.has(budgetName(budget)))) continue;
+    if (it.budgets.some((budget) => blockedBudgets.has(budgetName(budget)))) continue;
     const result = decide(it);
-    if (result.outcome === 'busy' && result.budget) blocked.add(budgetName(result.budget));
+    if (result.outcome === 'busy' && result.budget) blockedBudgets.add(budgetName(result.budget));
     results.set(it, result);
   }
   return results;

@@ -13,8 +13,8 @@ const MAX_PER_STEP = 64;
 const TIMEOUT_MS = 2_000;
 /** Pause after a failed read or swap. It doubles with each consecutive failure. */
 const RETRY_MS = 50;
-/** How long a call waits for the writes that follow a response. The writes continue afterwards. */
-const BRIEFLY_MS = 2_000;
+/** How long a call waits for the writes that follow a response. The writes continue afterward. */
+const BRIEF_WAIT_MS = 2_000;
 /** How long a caller waits for a failed write. The write is retried, after these pauses, until it succeeds. */
 const RECORD_MS = 60_000;
 const RECORD_PAUSE = { firstMs: 250, maxMs: 8_000 } as const;
@@ -90,7 +90,7 @@ export class LedgerSteps {
     const sinceMs = this.#pendingSince ?? systemClock.now();
     let stopTimer = () => {};
     const timeout = new Promise<void>((resolve) => {
-      stopTimer = systemClock.after(Math.max(0, sinceMs + BRIEFLY_MS - systemClock.now()), resolve);
+      stopTimer = systemClock.after(Math.max(0, sinceMs + BRIEF_WAIT_MS - systemClock.now()), resolve);
     });
     await settledOrAborted(Promise.race([work, timeout]), signal);
     stopTimer();
@@ -198,7 +198,7 @@ export class LedgerSteps {
     if (unwritten.length > 0) void this.#step(unwritten);
   }
 
-  /** Every step is idempotent by key, so a failed read or swap is retried until the store's timeout. */
+  /** Retries a failed read or swap until the store's timeout, because every step is idempotent by key. */
   async #persistently<T>(work: () => Promise<T>, isIdle = false): Promise<T> {
     const { timeoutMs = TIMEOUT_MS } = this.#store;
     const startMs = this.#clock.now();

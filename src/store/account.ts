@@ -1,5 +1,5 @@
-// The package's only mutable module state. Rate limits belong to an account, so all its clients must share them, even
-// across the ESM and CommonJS copies of this package.
+// Registers this process's accounts. Rate limits belong to an account, so all its clients must share them, even across
+// the ESM and CommonJS copies of this package.
 import { type Clock, randomOf, steady, systemClock, systemRandom, wallOf } from '../runtime/clock.js';
 import { sha256Of } from '../runtime/sha256.js';
 import { JobDurations, LearnedValues } from './learned-values.js';
@@ -32,7 +32,7 @@ export interface LimitSettings {
 }
 
 interface Registry {
-  /** Never leaves the process, so nobody can test a guessed key against the IDs. */
+  /** Random, and never leaves the process, so nobody can test a guessed key against the IDs. */
   readonly salt: string;
   /** Accounts in use, and recently used ones. */
   readonly accounts: Map<string, ClientAccount>;
@@ -120,35 +120,35 @@ interface LimitsOf extends Pick<ClientAccount, 'id'> {
   readonly rateLimits: Set<RateLimits>;
 }
 
-/** Caches rate limits by settings, so that clients with the same settings share them. */
+/** Returns a function that caches rate limits by settings, so that clients with the same settings share them. */
 function limitsOf({ id, clock, rateLimits }: LimitsOf): ClientAccount['limitsFor'] {
   const random = randomOf(clock);
   const backends = new Map<string, RateLimitBackend>();
-  const inProcess = new Map<string, RateLimits>();
-  const inStores = new WeakMap<Store, Map<string, RateLimits>>();
+  const processLimits = new Map<string, RateLimits>();
+  const storeLimits = new WeakMap<Store, Map<string, RateLimits>>();
   return ({ store, limits }) => {
-    const bySettings = (store && inStores.get(store)) ?? (store ? new Map<string, RateLimits>() : inProcess);
-    if (store) inStores.set(store, bySettings);
+    const bySettings = (store && storeLimits.get(store)) ?? (store ? new Map<string, RateLimits>() : processLimits);
+    if (store) storeLimits.set(store, bySettings);
     const settings = JSON.stringify(Object.entries(limits ?? {}));
     const open = () => {
       const shared = store && sharedLimits({ store, account: id, clock: steady(clock), random });
       return new RateLimits({ limits, shared, clock, random, backends });
     };
-    const opened = bySettings.get(settings) ?? open();
-    bySettings.set(settings, opened);
-    rateLimits.add(opened);
-    return opened;
+    const accountLimits = bySettings.get(settings) ?? open();
+    bySettings.set(settings, accountLimits);
+    rateLimits.add(accountLimits);
+    return accountLimits;
   };
 }
 
 function registryOf(clock: Clock): Registry {
-  const home: typeof globalThis & { [REGISTRY]?: Registry } = globalThis;
-  const existing = clock === systemClock ? home[REGISTRY] : REGISTRIES.get(clock);
+  const globals: typeof globalThis & { [REGISTRY]?: Registry } = globalThis;
+  const existing = clock === systemClock ? globals[REGISTRY] : REGISTRIES.get(clock);
   if (existing) return existing;
   const accounts = new Map<string, ClientAccount>();
   const salt = systemRandom.uuid();
   const registry = { salt, accounts, evicted: new Map(), singletons: new Map(), pruneAt: MAX_ACCOUNTS };
-  if (clock === systemClock) Object.defineProperty(home, REGISTRY, { value: registry });
+  if (clock === systemClock) Object.defineProperty(globals, REGISTRY, { value: registry });
   else REGISTRIES.set(clock, registry);
   return registry;
 }

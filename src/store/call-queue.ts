@@ -66,13 +66,13 @@ export class CallQueue<Request, Grant> {
         if (this.#remove(request, this.#waiting)) reject(signal?.reason);
         if (this.#waiting.size === 0) this.#options.onEmpty();
       });
-      const settled = <T>(settle: (value: T) => void) => {
+      const withCleanup = <T>(settle: (value: T) => void) => {
         return (value: T) => {
           removeListener();
           settle(value);
         };
       };
-      this.#waiting.set(request, { resolve: settled(resolve), reject: settled(reject) });
+      this.#waiting.set(request, { resolve: withCleanup(resolve), reject: withCleanup(reject) });
       if (onWait) {
         const inContext = callerContext();
         this.#unreported.set(request, (position) => inContext(() => onWait(position)));
@@ -106,7 +106,7 @@ export class CallQueue<Request, Grant> {
       const outcome = this.#options.turn(this.#waiting.keys(), immediate);
       if (outcome instanceof Promise) {
         outcome.then(
-          (later) => this.#settle(immediate, later),
+          (asyncOutcome) => this.#settle(immediate, asyncOutcome),
           (error) => this.#fail(error),
         );
       } else this.#settle(immediate, outcome);

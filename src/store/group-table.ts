@@ -29,17 +29,17 @@ const MIN_VERSION_MS = 60_000;
 const SWEPT_PER_WRITE = 64;
 const ALL_ROWS = -1;
 
-/** Opens the tables. `now` returns milliseconds. */
+/** Opens the tables. `now` returns the time in milliseconds. */
 export function openGroupTable(sql: SqlStorageLike, now: () => number): GroupTable {
   const versionOf = (group: string) => {
     const [row] = sql.exec('SELECT version, until FROM groups WHERE name = ?', group).toArray();
     return row ? { version: Number(row.version), untilMs: Number(row.until) } : { version: 0, untilMs: 0 };
   };
   const sweep = (limit: number) => {
-    const expired = (columns: string, table: string) =>
+    const deleteExpiredSql = (columns: string, table: string) =>
       `DELETE FROM ${table} WHERE (${columns}) IN (SELECT ${columns} FROM ${table} WHERE until <= ? LIMIT ?)`;
-    sql.exec(expired('name, key', 'pairs'), now(), limit);
-    sql.exec(expired('name', 'groups'), now(), limit);
+    sql.exec(deleteExpiredSql('name, key', 'pairs'), now(), limit);
+    sql.exec(deleteExpiredSql('name', 'groups'), now(), limit);
   };
   return {
     read(group, keys) {
@@ -54,11 +54,11 @@ export function openGroupTable(sql: SqlStorageLike, now: () => number): GroupTab
       return { version: String(versionOf(group).version), nowMs, values };
     },
     write(group, version, changes) {
-      const known = versionOf(group);
-      if (String(known.version) !== version) return false;
+      const stored = versionOf(group);
+      if (String(stored.version) !== version) return false;
       sweep(SWEPT_PER_WRITE);
       const nowMs = now();
-      let untilMs = Math.max(known.untilMs, nowMs + MIN_VERSION_MS);
+      let untilMs = Math.max(stored.untilMs, nowMs + MIN_VERSION_MS);
       for (const [key, change] of Object.entries(changes)) {
         if (change === null) sql.exec('DELETE FROM pairs WHERE name = ? AND key = ?', group, key);
         else {
@@ -68,8 +68,8 @@ export function openGroupTable(sql: SqlStorageLike, now: () => number): GroupTab
         }
       }
       // Based on the time, so that a deleted group never repeats a version.
-      const next = Math.max(known.version + 1, nowMs * 1000);
-      sql.exec('INSERT OR REPLACE INTO groups VALUES (?, ?, ?)', group, next, untilMs);
+      const nextVersion = Math.max(stored.version + 1, nowMs * 1000);
+      sql.exec('INSERT OR REPLACE INTO groups VALUES (?, ?, ?)', group, nextVersion, untilMs);
       return true;
     },
     sweep() {

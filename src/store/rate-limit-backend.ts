@@ -64,12 +64,12 @@ export interface LimitsInStore {
   readonly random: Random;
 }
 
-export type OpenSharedLimits = (where: LimitsInStore) => SharedLimits;
+export type OpenSharedLimits = (options: LimitsInStore) => SharedLimits;
 
 /** Opens rate limits with the store's own code, so that it isn't bundled with a client without a store. */
-export function sharedLimits(where: LimitsInStore): SharedLimits {
+export function sharedLimits(options: LimitsInStore): SharedLimits {
   const { [SHARING]: sharing }: { readonly [SHARING]?: { readonly openLimits: OpenSharedLimits } } =
-    where.store as object;
+    options.store as object;
   if (!sharing) throw new TypeError('The store shares no rate limits.');
-  return sharing.openLimits(where);
+  return sharing.openLimits(options);
 }

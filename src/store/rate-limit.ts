@@ -187,9 +187,9 @@ export class RateLimit {
     });
     this.#isUpdating = false;
     const onResult = (turn: TurnResult) => {
-      const done = new Set(applied);
-      this.#updates = this.#updates.filter((update) => !done.has(update));
-      this.#replay = turn.isLocal ? this.#recent([...this.#replay, ...applied]) : [];
+      const appliedUpdates = new Set(applied);
+      this.#updates = this.#updates.filter((update) => !appliedUpdates.has(update));
+      this.#replay = turn.isLocal ? this.#relevantUpdates([...this.#replay, ...applied]) : [];
       return this.#outcome([...queued, ...immediate], turn);
     };
     if (!(result instanceof Promise)) return onResult(result);
@@ -255,7 +255,7 @@ export class RateLimit {
     };
   }
 
-  /** Milliseconds until the next turn of queued calls. */
+  /** Returns the milliseconds until the next turn of queued calls. */
   #nextTurnInMs({ ahead, waitMs, isLocal }: TurnResult, nowMs: number): number {
     const { outage, clock, random } = this.#options;
     if (outage === undefined) {
@@ -278,7 +278,7 @@ export class RateLimit {
     };
   }
 
-  /** Sets a timer for the next report of updates and the next renewal of leases, if no call takes a turn before. */
+  /** Sets a timer for the next report of updates and the next renewal of leases, unless a call takes a turn earlier. */
   #plan(): void {
     const { clock, outage } = this.#options;
     if (!this.#isShared) return;
@@ -301,8 +301,8 @@ export class RateLimit {
     this.#timer = { dueMs, stop: clock.after(Math.max(0, dueMs - nowMs), fire, { isIdle }) };
   }
 
-  /** Drops updates that no longer matter, because their slots are free again. */
-  #recent(updates: readonly SlotUpdate[]): readonly SlotUpdate[] {
+  /** Returns the updates that still matter: without ended pauses, and slots that are free again. */
+  #relevantUpdates(updates: readonly SlotUpdate[]): readonly SlotUpdate[] {
     const nowMs = this.#options.clock.now();
     const sinceMs = nowMs - coolDownMsOf(this.#options.limit) - POSITION_MS;
     return updates.filter((update) =>
@@ -313,12 +313,12 @@ export class RateLimit {
 
 /** Returns the first calls of a queue, as many as one turn handles. */
 function firstOf(queued: Iterable<SlotRequest>): SlotRequest[] {
-  const first: SlotRequest[] = [];
+  const requests: SlotRequest[] = [];
   for (const request of queued) {
-    if (first.length === MAX_PER_TURN) break;
-    first.push(request);
+    if (requests.length === MAX_PER_TURN) break;
+    requests.push(request);
   }
-  return first;
+  return requests;
 }
 
 type Outcome = TurnOutcome<SlotRequest, Release>;

@@ -37,7 +37,7 @@ export interface RateLimitsOptions {
   readonly shared: SharedLimits | undefined;
   readonly clock: Clock;
   readonly random: Random;
-  /** States in this process by name. Clients share them even if their limits differ. */
+  /** Rate-limit states of this process, by name. Clients share them even if their limits differ. */
   readonly backends: Map<string, RateLimitBackend>;
 }
 

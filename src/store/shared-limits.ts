@@ -6,27 +6,27 @@ import type { Clock } from '../runtime/clock.js';
 import type { Change, OpenSharedLimits, Outage, RateLimitBackend } from './rate-limit-backend.js';
 import { isSetupError, type StoreGroup, setupError, updateGroup } from './store.js';
 
-export const openSharedLimits: OpenSharedLimits = ({ account, ...where }) => {
-  const outage = createOutage(where.clock);
-  return { outage, open: (name) => storeBackend({ ...where, group: `${account}/limits/${name}` }, outage) };
+export const openSharedLimits: OpenSharedLimits = ({ account, ...options }) => {
+  const outage = createOutage(options.clock);
+  return { outage, open: (name) => storeBackend({ ...options, group: `${account}/limits/${name}` }, outage) };
 };
 
 const KEY = 'limit';
 
-/** Stores the state in a store. During an outage, this process uses its last known state. */
-function storeBackend(where: StoreGroup, outage: StoreOutage): RateLimitBackend {
-  const { group, clock } = where;
-  let known = newRateLimit();
+/** Creates a backend with its state in a store. During an outage, this process uses its last known state. */
+function storeBackend(storeGroup: StoreGroup, outage: StoreOutage): RateLimitBackend {
+  const { group, clock } = storeGroup;
+  let knownState = newRateLimit();
   /** Milliseconds by which the store's clock is ahead of this process's. */
   let aheadMs = 0;
-  const locally = <T>(change: Change<T>) =>
-    change(known, { nowMs: clock.now() + aheadMs, startMs: clock.now(), isLocal: true }).result;
+  const applyLocally = <T>(change: Change<T>) =>
+    change(knownState, { nowMs: clock.now() + aheadMs, startMs: clock.now(), isLocal: true }).result;
   return {
-    peek: (select) => select(known, clock.now() + aheadMs),
+    peek: (select) => select(knownState, clock.now() + aheadMs),
     async update(change) {
-      if (clock.now() < outage.untilMs) return locally(change);
+      if (clock.now() < outage.untilMs) return applyLocally(change);
       try {
-        const [state, ahead, result] = await updateGroup(where, [KEY], ({ values, nowMs }, startMs) => {
+        const [state, newAheadMs, result] = await updateGroup(storeGroup, [KEY], ({ values, nowMs }, startMs) => {
           const stored = decodeRateLimit(values[KEY]);
           if (stored === undefined) {
             throw setupError(
@@ -41,14 +41,14 @@ function storeBackend(where: StoreGroup, outage: StoreOutage): RateLimitBackend 
             result: [stored, nowMs - clock.now(), result] as const,
           };
         });
-        known = state;
-        aheadMs = ahead;
+        knownState = state;
+        aheadMs = newAheadMs;
         outage.ended();
         return result;
       } catch (error) {
         if (isSetupError(error)) throw error;
         outage.began(error);
-        return locally(change);
+        return applyLocally(change);
       }
     },
     // Each client polls the store.
@@ -67,7 +67,7 @@ const RETRY_MS = 5_000;
 function createOutage(clock: Clock): StoreOutage {
   let untilMs = Number.NEGATIVE_INFINITY;
   let reason = '';
-  let warned = new WeakSet<(message: string) => void>();
+  let warnedClients = new WeakSet<(message: string) => void>();
   return {
     get untilMs() {
       return untilMs;
@@ -78,11 +78,11 @@ function createOutage(clock: Clock): StoreOutage {
     },
     ended() {
       untilMs = Number.NEGATIVE_INFINITY;
-      warned = new WeakSet();
+      warnedClients = new WeakSet();
     },
     warn(warn) {
-      if (clock.now() >= untilMs || warned.has(warn)) return;
-      warned.add(warn);
+      if (clock.now() >= untilMs || warnedClients.has(warn)) return;
+      warnedClients.add(warn);
       warn(`The store is unavailable (${reason}). Until it recovers, this process enforces its rate limits locally.`);
     },
   };

@@ -38,7 +38,7 @@ const MAX_LOST_SWAPS = 400;
 export async function updateGroup<T>(
   { store, group, clock, random }: StoreGroup,
   keys: readonly string[],
-  rule: (seen: StoredValues, startMs: number) => Decision<T>,
+  rule: (storedValues: StoredValues, startMs: number) => Decision<T>,
   signal?: AbortSignal,
 ): Promise<T> {
   const bounded = boundedStore(store, clock);
@@ -46,23 +46,23 @@ export async function updateGroup<T>(
   const { timeoutMs = TIMEOUT_MS } = store;
   let version: string | undefined;
   let sinceMs = time.now();
-  for (let lost = 0; ; lost++) {
+  for (let lostSwaps = 0; ; lostSwaps++) {
     signal?.throwIfAborted();
     const [startMs, readMs] = [clock.now(), time.now()];
-    const seen = await bounded.read(group, keys);
+    const storedValues = await bounded.read(group, keys);
     // A new version means that another process was faster. The same version means that the store rejected the swap.
-    if (seen.version !== version) sinceMs = readMs;
+    if (storedValues.version !== version) sinceMs = readMs;
     else if (readMs - sinceMs >= timeoutMs) {
       throw new ConnectionError(
         `The store rejected every write for ${timeoutMs} ms, although nothing else changed its data`,
       );
     }
-    if (lost === MAX_LOST_SWAPS) throw new ConnectionError(`The store rejected ${lost} writes in a row`);
-    version = seen.version;
-    const { changes, result } = rule(seen, startMs);
+    if (lostSwaps === MAX_LOST_SWAPS) throw new ConnectionError(`The store rejected ${lostSwaps} writes in a row`);
+    version = storedValues.version;
+    const { changes, result } = rule(storedValues, startMs);
     if (Object.keys(changes).length === 0) return result;
-    if (await bounded.write(group, seen.version, changes)) return result;
-    const maxMs = Math.min(LOST_SWAP_MS * 2 ** Math.min(lost, 10), MAX_LOST_SWAP_MS);
+    if (await bounded.write(group, storedValues.version, changes)) return result;
+    const maxMs = Math.min(LOST_SWAP_MS * 2 ** Math.min(lostSwaps, 10), MAX_LOST_SWAP_MS);
     await sleep(time, 1 + random.next() * maxMs, signal);
   }
 }
@@ -75,7 +75,7 @@ const TIMEOUT_MS = 2_000;
 export function boundedStore(store: Store, clock: Clock): Store {
   const time = storeClock(store, clock);
   const { timeoutMs = TIMEOUT_MS } = store;
-  const bounded = <T>(operation: () => Promise<T>): Promise<T> =>
+  const withTimeout = <T>(operation: () => Promise<T>): Promise<T> =>
     new Promise((resolve, reject) => {
       const timeOut = () =>
         reject(
@@ -89,12 +89,12 @@ export function boundedStore(store: Store, clock: Clock): Store {
         .then(resolve, (error) => reject(storeError(error)));
     });
   return {
-    read: async (group, keys) => validValues(await bounded(() => store.read(group, keys))),
-    write: (group, version, changes) => bounded(() => store.write(group, version, changes)),
+    read: async (group, keys) => validValues(await withTimeout(() => store.read(group, keys))),
+    write: (group, version, changes) => withTimeout(() => store.write(group, version, changes)),
   };
 }
 
-/** Converts an error of the store, which may be temporary, unless a GenError reports a misconfiguration. */
+/** Converts an error of the store to a ConnectionError, because it may be temporary. Returns a GenError unchanged. */
 function storeError(cause: unknown): GenError {
   return GenError.isInstance(cause) ? cause : new ConnectionError(reasonOf(cause), { cause });
 }
@@ -143,10 +143,10 @@ const PROCESS = Symbol.for('gen-client.process-stores');
 
 /** Returns the process's default store for a clock, which all copies of the package share. */
 export function processStore(clock: Clock): Store {
-  const home: typeof globalThis & { [PROCESS]?: WeakMap<Clock, Store> } = globalThis;
-  home[PROCESS] ??= new WeakMap();
-  const store = home[PROCESS].get(clock) ?? memoryStoreOn(clock);
-  home[PROCESS].set(clock, store);
+  const globals: typeof globalThis & { [PROCESS]?: WeakMap<Clock, Store> } = globalThis;
+  globals[PROCESS] ??= new WeakMap();
+  const store = globals[PROCESS].get(clock) ?? memoryStoreOn(clock);
+  globals[PROCESS].set(clock, store);
   return store;
 }
 

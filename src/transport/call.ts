@@ -62,7 +62,7 @@ export interface Http {
 }
 
 export interface JobReporter {
-  /** Registers a create in flight, until the promise settles. */
+  /** Registers a create as in flight until the promise settles. */
   trackCreate(create: Promise<unknown>): void;
   reportJob(call: Call<unknown>, snapshot: JobSnapshot): Promise<void>;
   /** Reports a webhook about the end of a job. Only a verified one is recorded in the ledger. */
@@ -92,13 +92,13 @@ export interface ClientLedger {
   /** Returns the client's records of jobs, one per store. */
   records(): readonly JobRecords[];
   /** Records that the program has a job's outcome, or that its file is stored. Waits briefly, and never rejects. */
-  acknowledge(jobId: string, what: 'outcome' | 'file'): Promise<void>;
+  acknowledge(jobId: string, kind: 'outcome' | 'file'): Promise<void>;
   /** Hides the job from `resume()` until the returned function is called. Returns undefined without a persistent store. */
   own(jobId: string): (() => void) | undefined;
   /** Claims the account's creates without a live owner, executes them, and yields their jobs in completion order. */
   resume(
     account: string,
-    execute: (claimed: ClaimedRun, signal: AbortSignal) => Promise<Job>,
+    execute: (claimedRun: ClaimedRun, signal: AbortSignal) => Promise<Job>,
     options: { readonly signal: AbortSignal | undefined; readonly timeoutMs: number | false },
   ): AsyncGenerator<ResumedJob, void, undefined>;
   unfinished(account: string): AsyncGenerator<UnfinishedCreate, void, undefined>;
@@ -153,7 +153,7 @@ export interface Call<T> {
   readonly trace: RequestTrace | undefined;
   /** Number of the attempt, from 1. 0 before the first. */
   readonly attemptNumber: number;
-  /** Failed attempts before this one, without 429s that the call waited out. */
+  /** Failed attempts before this one, excluding 429s that the call waited out. */
   readonly failures: number;
   /** The slot of this attempt in the call's rate limit. */
   readonly slot?: Slot | undefined;
@@ -215,19 +215,19 @@ export type Layer = <T>(call: Call<T>, next: Next<T>) => Promise<LayerResult<T>>
 
 /**
  * Option of detached calls, whose run waits outside of this process: queued calls and durable runs. Such a call doesn't wait for
- * its rate limit. It rejects with the time of a free slot, and its create retains its position in the queue.
+ * its rate limit. It rejects with the time until a slot is free, and its create retains its position in the queue.
  */
 export const DETACHED: unique symbol = Symbol.for('gen-client.detached');
 
 export interface DetachedCall {
-  /** Queue of the run. The same key identifies different runs in different queues. */
+  /** Queue of the run. The same idempotency key identifies different runs in different queues. */
   readonly queue?: string | undefined;
   /** If true, the call is queued before all calls that aren't urgent. */
   readonly isUrgent?: boolean | undefined;
   readonly maxRetries?: number | undefined;
   /** The run's rules. The params are validated with each of their models. */
   readonly recover?: Recover | undefined;
-  /** Called when the files are uploaded, with a body that has their upload IDs instead. */
+  /** Called after the files are uploaded, with the body in which upload IDs replace them. */
   readonly onUploads?: ((body: Readonly<Record<string, unknown>>) => void) | undefined;
 }
 
@@ -238,7 +238,7 @@ export function detachedCall(options: RequestOptions): DetachedCall | undefined 
 const METHODS: readonly string[] = ['GET', 'HEAD', 'POST', 'DELETE', 'PUT', 'PATCH'];
 const NO_OPTIONS: RequestOptions = Object.freeze({});
 
-/** Combines a request with the options of the call and the client. Throws a GenError for an invalid option. */
+/** Creates a call from a request and the options of the call and the client. Throws a GenError for an invalid option. */
 export function createCall<T>(core: Core, kind: CallRequest<T>, options: RequestOptions = NO_OPTIONS): Call<T> {
   const { config } = core;
   const { name, limit } = kind.request;

@@ -47,13 +47,13 @@ export function readVariable(name: string): { readonly value?: string | undefine
   }
 }
 
-/** Returns text for an error message if the environment could not be read. */
+/** Returns a hint for an error message if the variable could not be read, or an empty string. */
 export function environmentHint(name: string): string {
   const { denied } = readVariable(name);
   return denied === undefined ? '' : ` ${name} could not be read: ${denied}`;
 }
 
-/** Validates the API key, and removes a trailing line break. Errors never contain the key. */
+/** Returns a valid API key without surrounding whitespace, such as a line break. Errors never contain the key. */
 export function checkApiKey(value: unknown, name = 'apiKey'): string {
   const key = typeof value === 'string' ? value.trim() : '';
   if (/^[\x21-\x7e]+$/.test(key)) return key;
@@ -65,23 +65,24 @@ export function checkApiKey(value: unknown, name = 'apiKey'): string {
 }
 
 /** Headers that the client sets, and the option to use instead. */
-const OWN_HEADERS: Readonly<Record<string, string>> = {
+const CLIENT_HEADERS: Readonly<Record<string, string>> = {
   authorization: 'the apiKey option',
   'idempotency-key': '{ idempotencyKey } of the call',
 };
 
 /** Returns the headers with lowercase names. Throws a {@link GenError} for a header that the client sets. */
 export function readHeaders(headers: Readonly<Record<string, string>> = {}): Record<string, string> {
-  const lowercase: Record<string, string> = {};
+  const lowercaseHeaders: Record<string, string> = {};
   for (const [name, value] of Object.entries(headers)) {
-    const key = name.toLowerCase();
-    if (Object.hasOwn(OWN_HEADERS, key)) throw new GenError(`headers must not set ${name}. Use ${OWN_HEADERS[key]}.`);
+    const lowercaseName = name.toLowerCase();
+    if (Object.hasOwn(CLIENT_HEADERS, lowercaseName))
+      throw new GenError(`headers must not set ${name}. Use ${CLIENT_HEADERS[lowercaseName]}.`);
     // Don't show an invalid name, because it may be a value that contains a key.
     if (!/^[!#$%&'*+.^_`|~\w-]+$/.test(name)) throw new GenError('headers contains a name that is invalid in HTTP.');
     if (typeof value !== 'string' || /[^\t\x20-\x7e\x80-\xff]/.test(value)) {
       throw new GenError(`headers: ${name} has a value that is invalid in HTTP.`);
     }
-    lowercase[key] = value;
+    lowercaseHeaders[lowercaseName] = value;
   }
-  return lowercase;
+  return lowercaseHeaders;
 }

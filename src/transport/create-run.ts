@@ -8,8 +8,8 @@ import type { Job, JobCall } from '../schemas/job.js';
 /** Records how jobs ended. One object per store. */
 export interface JobRecords {
   /**
-   * Records a job's end, and waits briefly for the store. Calls `recorded` with true if this call ended the entry, or with
-   * undefined if there is no entry. Reports a failure to `warn`.
+   * Records a job's end, and waits briefly for the store. Calls `recorded` with true if this call ended the entry, with
+   * false if it had already ended, or with undefined if there is none. Reports a failure to `warn`.
    */
   recordEnd(
     jobId: string,

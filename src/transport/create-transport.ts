@@ -79,7 +79,7 @@ function lazy<T>(create: () => T): () => T {
   };
 }
 
-/** Calls the key function for the account, with a timeout. */
+/** Calls the key function, with a timeout, and returns the account of its key. */
 async function loadAccount(
   { config, credentials, clock }: Pick<Core, 'config' | 'credentials' | 'clock'>,
   signal: AbortSignal | undefined,
@@ -94,8 +94,8 @@ async function loadAccount(
 }
 
 /**
- * Adds `withResponse` and `asResponse` to the promise of the data. After one of them is called, a rejection of the promise
- * itself counts as handled.
+ * Returns the promise of the data, with `withResponse` and `asResponse`. After one of them is called, a rejection of the
+ * promise itself counts as handled.
  */
 function requestPromise<T>({ result, idempotencyKey }: StartedCall<T>): RequestPromise<T> {
   const data = atCaller(result.then(dataIn));

@@ -87,7 +87,10 @@ export function createCredentials(config: Config, warn: (message: string) => voi
   };
 }
 
-/** Validates a function's key. The function is called again before the next attempt, so an invalid key doesn't end a wait. */
+/**
+ * Returns the key of a key function. Throws for an invalid one. The function is called again before the next attempt, so
+ * an invalid key doesn't end a wait.
+ */
 function checkedKey(value: unknown, call: KeyUse): string {
   try {
     if (value === undefined) throw missingKeyError(call);

@@ -21,7 +21,7 @@ export interface RejectedCall {
   readonly attempts: number;
   /** If true, the service rejects such a call with JSON, so an HTML page must come from a proxy. */
   readonly expectsJson: boolean;
-  /** Removed from everything in the error, because a service may echo it. */
+  /** The API key, which is removed from the entire error, because a service may echo it. */
   readonly secret: string | undefined;
   /** Milliseconds since the epoch. */
   readonly now: number;
@@ -29,13 +29,13 @@ export interface RejectedCall {
   readonly toService?: boolean;
 }
 
-const BY_CODE: Readonly<Record<string, readonly [status: number, recovery: Recovery]>> = REQUEST_ERRORS;
+const REQUEST_ERROR_TYPES: Readonly<Record<string, readonly [status: number, recovery: Recovery]>> = REQUEST_ERRORS;
 const JOB_RECOVERY: Readonly<Record<string, Recovery>> = JOB_ERRORS;
 const MAX_PLAIN_MESSAGE = 300;
 
 /**
- * Creates the error of a rejection. Finds its code, message, and figures anywhere in the envelope, before the API key is
- * removed, because a key that is part of a code must not change the code.
+ * Creates the error for a rejection. Finds its code, message, and other fields anywhere in the envelope. Removes the API key
+ * afterward, so that a key that is part of a documented code doesn't change the code.
  */
 export function decodeError(rejection: RejectedResponse, call: RejectedCall): APIError {
   const { text } = rejection;
@@ -46,29 +46,30 @@ export function decodeError(rejection: RejectedResponse, call: RejectedCall): AP
   const anyCode = findCode(objects);
   // An undocumented code that contains the API key is an echo of the key.
   const code = anyCode && (isDocumented(anyCode) || clean(anyCode) === anyCode) ? anyCode : undefined;
-  const documented = code === undefined ? undefined : rowOf(BY_CODE, code);
+  const documentedError = code === undefined ? undefined : rowOf(REQUEST_ERROR_TYPES, code);
   const { status } = rejection;
   const isStorage = call.toService === false;
   const [Class, recovery] = isStorage ? storageErrorTypeOf(status) : errorTypeOf(documentedStatus({ status, code }));
-  const byCode = code === undefined || isStorage ? undefined : (documented?.[1] ?? rowOf(JOB_RECOVERY, code));
+  const codeRecovery =
+    code === undefined || isStorage ? undefined : (documentedError?.[1] ?? rowOf(JOB_RECOVERY, code));
   const { method, url, idempotencyKey, attempts } = call;
   const isPage = call.expectsJson && isPageBody(text, headers.get('content-type'));
   const serviceMessage = findMessage(objects);
   const explanation = isPage ? pageMessage(rejection, call, serviceMessage) : serviceMessage;
   const message = clean(explanation ?? plainMessage(rejection, call, body === undefined ? text : '')) ?? '';
-  const topUpUrl = clean(first(objects, ['top_up_url'], asText));
+  const topUpUrl = clean(firstField(objects, ['top_up_url'], asText));
   const error = new Class(message, {
     status,
     code: code ?? `http_${status}`,
-    recovery: isPage ? 'retry_later' : (byCode ?? recovery),
+    recovery: isPage ? 'retry_later' : (codeRecovery ?? recovery),
     method,
     url,
     idempotencyKey,
     attempts,
     headers,
     data: scrubValue(dataOf(body, text), (value) => scrubText(value, call.secret)),
-    requestId: requestIdOf(headers) ?? clean(first(objects, ['request_id', 'requestId'], asText)),
-    retryAfterMs: readRetryAfter(headers, call.now) ?? first(objects, ['retry_after', 'retryAfter'], readSeconds),
+    requestId: requestIdOf(headers) ?? clean(firstField(objects, ['request_id', 'requestId'], asText)),
+    retryAfterMs: readRetryAfter(headers, call.now) ?? firstField(objects, ['retry_after', 'retryAfter'], readSeconds),
     ...(topUpUrl !== undefined && { topUpUrl }),
   });
   if (isPage) markPage(error);
@@ -81,7 +82,7 @@ function dataOf(body: unknown, text: string): unknown {
   return (isFields(body) ? body.data : undefined) ?? body;
 }
 
-/** Parses the XML errors of object storage, for example for an expired signed URL. */
+/** Returns the fields of an XML error of object storage, for example for an expired signed URL. */
 function storageError(text: string): Fields | undefined {
   const field = (name: string) => new RegExp(`<${name}>([^<]*)`).exec(text)?.[1];
   const code = field('Code');
@@ -95,29 +96,29 @@ function errorObjectsIn(body: unknown): readonly Fields[] {
   if (!isFields(root)) return [];
   const { error, data, errors, detail } = root;
   const firstEntry = Array.isArray(errors) ? errors[0] : errors;
-  const inner = isFields(data) ? data.error : undefined;
+  const dataError = isFields(data) ? data.error : undefined;
   const details = Array.isArray(detail) ? detail[0] : detail;
   const firstError = typeof firstEntry === 'string' ? { error: firstEntry } : firstEntry;
-  return [error, isFields(error) ? error.data : undefined, root, inner, data, firstError, details].filter(isFields);
+  return [error, isFields(error) ? error.data : undefined, root, dataError, data, firstError, details].filter(isFields);
 }
 
 /** Returns the first documented code, or else the first value that looks like a code. */
 function findCode(objects: readonly Fields[]): string | undefined {
   const names = ['code', 'error', 'errorCode', 'error_code', 'type', 'detail', 'message'];
-  const documented = first(objects, names, (value) =>
+  const documentedCode = firstField(objects, names, (value) =>
     typeof value === 'string' && isDocumented(value) ? value : undefined,
   );
-  return documented ?? first(objects, names.slice(0, 4), asCode) ?? first(objects, ['detail'], asCode);
+  return documentedCode ?? firstField(objects, names.slice(0, 4), asCode) ?? firstField(objects, ['detail'], asCode);
 }
 
 function isDocumented(code: string): boolean {
-  return Boolean(rowOf(BY_CODE, code) ?? rowOf(JOB_RECOVERY, code));
+  return Boolean(rowOf(REQUEST_ERROR_TYPES, code) ?? rowOf(JOB_RECOVERY, code));
 }
 
 function findMessage(objects: readonly Fields[]): string | undefined {
   const names = ['message', 'errorMessage', 'error_message', 'msg', 'error_description', 'detail', 'error', 'title'];
-  const prose = (value: unknown) => (asCode(value) === undefined ? asText(value) : undefined);
-  return first(objects, names, prose) ?? first(objects, names.slice(0, 3), asText);
+  const asProse = (value: unknown) => (asCode(value) === undefined ? asText(value) : undefined);
+  return firstField(objects, names, asProse) ?? firstField(objects, names.slice(0, 3), asText);
 }
 
 function plainMessage(rejection: RejectedResponse, call: RejectedCall, text: string): string {
@@ -137,7 +138,7 @@ function statusLine({ status, statusText }: RejectedResponse): string {
   return `${status} ${statusText}`.trim();
 }
 
-function first<T>(
+function firstField<T>(
   objects: readonly Fields[],
   names: readonly string[],
   read: (value: unknown) => T | undefined,

@@ -39,9 +39,9 @@ export interface JobTrace {
   /** The body of the create. May contain private data. */
   readonly params: unknown;
   readonly label?: string | undefined;
-  /** Settles when the call that also waits for the job ends. */
+  /** Settles when `createAndWait` ends. Undefined for `create`. */
   readonly waits?: Promise<unknown> | undefined;
-  /** Known once the job is accepted. */
+  /** Undefined until the job is accepted. */
   jobId?: string | undefined;
   /** The last event of the job. */
   event?: JobEvent | undefined;
@@ -52,7 +52,7 @@ export interface JobTrace {
 export interface RequestTrace {
   /** ID of the call, as in the events of hooks. */
   readonly callId: string;
-  /** The method, for example `videos.create`. */
+  /** Name of the SDK method, for example `videos.create`. */
   readonly name: string;
   /** Path relative to the base URL, without its query. Undefined for a direct upload. */
   readonly path: string | undefined;
@@ -77,8 +77,8 @@ interface DiagnosticsChannel {
 /** Opens the channels, or returns undefined if the runtime has none. */
 export function openChannels(): Channels | undefined {
   const diagnostics = builtIn<DiagnosticsChannel>('diagnostics_channel');
-  const traces = (name: string) => diagnostics?.tracingChannel(`gen-client:${name}`);
-  const [job, request, wait] = [traces('job'), traces('request'), traces('wait')];
+  const openTraces = (name: string) => diagnostics?.tracingChannel(`gen-client:${name}`);
+  const [job, request, wait] = [openTraces('job'), openTraces('request'), openTraces('wait')];
   return diagnostics && job && request && wait && { events: diagnostics.channel('gen-client:job'), job, request, wait };
 }
 
@@ -98,19 +98,19 @@ export function traced<T>(
   if (!start.runStores) start.publish(message);
   const outcome = start.runStores ? start.runStores(message, work) : work();
   channel.end.publish(message);
-  const ended = () => {
+  const publishEnd = () => {
     channel.asyncStart.publish(message);
     channel.asyncEnd.publish(message);
   };
   return outcome.then(
     (value) => {
-      ended();
+      publishEnd();
       return value;
     },
     (error: unknown) => {
       message.error = error;
       channel.error.publish(message);
-      ended();
+      publishEnd();
       throw error;
     },
   );

@@ -96,14 +96,14 @@ function sendOnce(
   // Look up fetch for each request, in case it is patched later. Another library's fetch can't read the runtime's Request, so
   // call it as `fetch(url, init)`. Only `init` contains the body, because ky would copy it.
   const fetch = async (request: unknown) => {
-    const { url: address, method, headers: sent } = request as Request;
-    const send = customFetch ?? globalThis.fetch;
-    return webResponse(await send(address, { ...init, method, headers: sent }));
+    const { url, method, headers: sentHeaders } = request as Request;
+    const currentFetch = customFetch ?? globalThis.fetch;
+    return webResponse(await currentFetch(url, { ...init, method, headers: sentHeaders }));
   };
   const options = { ...KY_OPTIONS, method: call.method, headers, fetch };
-  const sent =
+  const response =
     redirectUrl === undefined ? ky(call.target, { ...options, ...addressOf(call) }) : ky(redirectUrl, options);
-  return sent.catch(networkFailure);
+  return response.catch(networkFailure);
 }
 
 /** Returns the parts from which ky builds the URL. */
@@ -120,7 +120,7 @@ function nodeStream(stream: ReadableStream): BodyInit {
   return node?.Readable.fromWeb(stream) ?? stream;
 }
 
-/** Converts the response of any fetch to the runtime's. The body of node-fetch's is a Node.js stream. */
+/** Converts the response of any fetch to the runtime's. With node-fetch, its body is a Node.js stream. */
 function webResponse(response: Response): Response {
   const value: unknown = response;
   const isResponse = isObject(value) && 'status' in value && 'headers' in value;
@@ -130,30 +130,30 @@ function webResponse(response: Response): Response {
   return new Response(hasNoBody(status) ? null : streamOf(body), { status, statusText, headers: [...headers] });
 }
 
-/** The custom fetch returned something other than a Response. */
+/** Thrown if the custom fetch resolves with something other than a Response. */
 class InvalidFetchResult extends GenError {}
 
-async function followRedirects(attempt: Attempt, first: OutgoingRequest): Promise<Response> {
+async function followRedirects(attempt: Attempt, firstRequest: OutgoingRequest): Promise<Response> {
   const { call, secret } = attempt;
   let url: string | undefined;
   // Only the service gets the client's headers, the call's headers, and the API key.
   const serviceHeaders = call.toService ? { ...call.core.http.headers, ...call.headers } : {};
-  const headers: Record<string, string> = { ...serviceHeaders, ...first.headers };
+  const headers: Record<string, string> = { ...serviceHeaders, ...firstRequest.headers };
   if (secret !== undefined) headers.authorization = `Bearer ${secret}`;
   if (call.idempotencyKey !== undefined) headers['idempotency-key'] = call.idempotencyKey;
-  let sent: OutgoingRequest = { ...first, headers };
+  let request: OutgoingRequest = { ...firstRequest, headers };
   for (let redirects = 0; ; redirects++) {
-    const response = await sendOnce(attempt, url, sent);
+    const response = await sendOnce(attempt, url, request);
     if (!isRedirection(response)) return response;
     dropBody(response);
-    const requested = url ?? call.url;
-    const next = redirectTarget(response, call, requested);
+    const requestedUrl = url ?? call.url;
+    const nextUrl = redirectTarget(response, call, requestedUrl);
     if (redirects >= MAX_REDIRECTS) {
       throw redirectError(call, response.status, `it is the ${MAX_REDIRECTS + 1}th in a row`);
     }
     // Another origin gets none of these headers.
-    if (new URL(next).origin !== new URL(requested).origin) sent = { headers: first.headers };
-    url = next;
+    if (new URL(nextUrl).origin !== new URL(requestedUrl).origin) request = { headers: firstRequest.headers };
+    url = nextUrl;
   }
 }
 
@@ -163,11 +163,11 @@ async function followRedirects(attempt: Attempt, first: OutgoingRequest): Promis
  */
 async function transferFile({ call, deadline }: Attempt, request: TransferRequest): Promise<OutgoingRequest> {
   const { 'content-length': length, ...headers } = request.headers;
-  const buffered = Math.min(Number(length ?? SOCKET_BUFFER_BYTES), SOCKET_BUFFER_BYTES);
+  const bufferedBytes = Math.min(Number(length ?? SOCKET_BUFFER_BYTES), SOCKET_BUFFER_BYTES);
   const restart = (bytes: number) => deadline.restart(call.timeoutMs + bytes / MIN_BYTES_PER_MS);
-  const body = await deadline.race(Promise.resolve(request.body(() => restart(buffered))));
+  const body = await deadline.race(Promise.resolve(request.body(() => restart(bufferedBytes))));
   const size = bodySize(body);
-  restart(size ?? buffered);
+  restart(size ?? bufferedBytes);
   // The runtime sets the length of a body in one piece. On the Edge runtime, the header would be sent twice.
   return { body, headers: size === undefined && length !== undefined ? request.headers : headers };
 }
@@ -184,7 +184,7 @@ export function dropBody(response: Response): void {
 /** Wraps an error of fetch or a body, on any runtime. */
 class NetworkFailure extends Error {}
 
-/** Marks a rejection as a network failure, because fetch's TypeError isn't a bug in the program. */
+/** Rethrows an error as a network failure, because fetch's TypeError isn't a bug in the program. */
 export function networkFailure(thrown: unknown): never {
   if (thrown instanceof InvalidFetchResult) throw thrown;
   // Unwrap ky's error, which adds nothing to its cause.
@@ -201,8 +201,8 @@ export function attemptError(error: unknown, { call, deadline, secret }: Omit<At
 export function connectionError(thrown: unknown, call: Call<unknown>, secret: string | undefined): ConnectionError {
   const scrub = scrubber(secret, call.target, String(new URLSearchParams(call.query.map((pair) => [...pair]))));
   const cause = scrubCause(thrown, scrub);
-  const why = cause instanceof Error ? innermostMessage(cause) : reasonOf(cause);
-  const message = `${call.method} ${call.url}: the connection failed before the response was complete (${scrub(why)})`;
+  const reason = cause instanceof Error ? innermostMessage(cause) : reasonOf(cause);
+  const message = `${call.method} ${call.url}: the connection failed before the response was complete (${scrub(reason)})`;
   return new ConnectionError(message, { ...detailsOf(call), cause });
 }
 
@@ -211,8 +211,8 @@ function innermostMessage(error: Error, depth = 0): string {
   const { cause, message, name } = error;
   // Node.js tries several addresses, and each can fail for another reason.
   if (error instanceof AggregateError && error.errors.length > 0 && depth < MAX_CAUSES) {
-    const messages = error.errors.map((each) =>
-      each instanceof Error ? innermostMessage(each, depth + 1) : reasonOf(each),
+    const messages = error.errors.map((inner) =>
+      inner instanceof Error ? innermostMessage(inner, depth + 1) : reasonOf(inner),
     );
     return [...new Set(messages)].join('; ');
   }
@@ -221,29 +221,29 @@ function innermostMessage(error: Error, depth = 0): string {
 
 const MAX_REDIRECTS = 5;
 
-/** Returns the target of a redirect from `requested`. Throws an APIError if it must not be followed. */
-function redirectTarget({ status, type, headers }: Response, call: Call<unknown>, requested: string): string {
+/** Returns the target of a redirect from `requestedUrl`. Throws an APIError if it must not be followed. */
+function redirectTarget({ status, type, headers }: Response, call: Call<unknown>, requestedUrl: string): string {
   if (type === 'opaqueredirect') throw redirectError(call, status, 'browsers hide its location');
   const location = headers.get('location') ?? '';
-  if (!URL.canParse(location, requested)) throw redirectError(call, status, 'its location is not a URL');
-  const [from, to] = [new URL(requested), new URL(location, requested)];
-  if (to.username + to.password !== '')
+  if (!URL.canParse(location, requestedUrl)) throw redirectError(call, status, 'its location is not a URL');
+  const [source, target] = [new URL(requestedUrl), new URL(location, requestedUrl)];
+  if (target.username + target.password !== '')
     throw redirectError(call, status, 'its location contains a user name or a password');
-  const unencrypted = from.protocol === 'https:' && to.protocol === 'http:';
+  const losesEncryption = source.protocol === 'https:' && target.protocol === 'http:';
   // Only a file may come from another origin, without the API key.
-  const isAllowedOrigin = from.origin === to.origin || call.kind.type === 'stream';
-  if (!isAllowedOrigin || unencrypted || !/^https?:$/.test(to.protocol) || !/^(GET|HEAD)$/.test(call.method)) {
-    throw redirectError(call, status, `it leads to ${to.origin}${unencrypted ? ' without encryption' : ''}`);
+  const isAllowedOrigin = source.origin === target.origin || call.kind.type === 'stream';
+  if (!isAllowedOrigin || losesEncryption || !/^https?:$/.test(target.protocol) || !/^(GET|HEAD)$/.test(call.method)) {
+    throw redirectError(call, status, `it leads to ${target.origin}${losesEncryption ? ' without encryption' : ''}`);
   }
-  return to.href;
+  return target.href;
 }
 
-/** Creates the error of a redirect that isn't followed. */
-function redirectError(call: Call<unknown>, status: number, why: string): APIError {
+/** Creates the error for a redirect that isn't followed. */
+function redirectError(call: Call<unknown>, status: number, reason: string): APIError {
   const advice = call.toService
     ? 'Set baseUrl to its location, so that the API key is sent only there.'
     : 'The storage must accept the bytes at the URL that the service returned.';
-  const message = `${call.method} ${call.url}: the redirect is not followed, because ${why}. ${advice}`;
+  const message = `${call.method} ${call.url}: the redirect is not followed, because ${reason}. ${advice}`;
   const details = { status, code: `http_${status}`, recovery: 'change_request' } as const;
   return new APIError(message, { ...detailsOf(call), ...details });
 }

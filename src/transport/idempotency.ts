@@ -34,9 +34,9 @@ export function idempotencyKeyOf(option: unknown, body: unknown, random: Random 
  */
 export function idempotencyKeyFrom(...parts: readonly (string | number)[]): string {
   if (parts.length === 0) throw new GenError('idempotencyKeyFrom: parts are missing. Pass your own IDs.');
-  const exact = JSON.stringify(parts.map(checkPart));
-  const readable = parts.join('-').replace(/[^\w.-]+/g, '_');
-  return `${readable.slice(0, MAX_READABLE)}-${sha256Of(exact)}`;
+  const exactParts = JSON.stringify(parts.map(checkPart));
+  const readablePart = parts.join('-').replace(/[^\w.-]+/g, '_');
+  return `${readablePart.slice(0, MAX_READABLE)}-${sha256Of(exactParts)}`;
 }
 
 /** Maximum length of a key to which a suffix can be added. */
@@ -47,9 +47,9 @@ export function shortenKey(key: string): string {
   return typeof key === 'string' && key.length > MAX_EXTENSIBLE_KEY ? idempotencyKeyFrom(key) : key;
 }
 
-/** Returns a short fingerprint of a text. */
-export function digestOfKey(text: string): string {
-  return sha256Of(text).slice(0, 16);
+/** Returns a short fingerprint of a string. */
+export function digestOfKey(value: string): string {
+  return sha256Of(value).slice(0, 16);
 }
 
 function checkPart(part: unknown): string | number {
@@ -60,14 +60,14 @@ function checkPart(part: unknown): string | number {
 }
 
 /**
- * Option of a create that the proxy sends: the page's input. The key identifies the input instead of the params, which can differ
- * between versions of an app.
+ * Option of a create that the proxy sends: the page's input. The idempotency key identifies the input instead of the params,
+ * which can differ between versions of an app.
  */
 export const PAGE_INPUT: unique symbol = Symbol.for('gen-client.page-input');
 
 /** Returns a digest of the params, without those that can change when a call is repeated: upload IDs and webhook URLs. */
 export function digestOf(name: string, params: object): string | undefined {
-  const sorted = (_name: string, value: unknown) => {
+  const sortFields = (_name: string, value: unknown) => {
     if (!isFields(value)) return value;
     const stable = Object.entries(value).filter(
       ([field]) => !/upload_id|^(idempotency_key|webhook_url|callback_url)$/.test(field),
@@ -75,7 +75,7 @@ export function digestOf(name: string, params: object): string | undefined {
     return Object.fromEntries(stable.sort(([a], [b]) => (a < b ? -1 : 1)));
   };
   try {
-    return digestOfKey(name + JSON.stringify(params, sorted));
+    return digestOfKey(name + JSON.stringify(params, sortFields));
   } catch {
     return undefined; // The call throws a better error.
   }

@@ -26,7 +26,7 @@ interface LoggedJob {
   trace?: JobTrace | undefined;
   /** The channel of the trace. */
   channel?: TraceChannel | undefined;
-  /** Key of the end that a ledger has recorded. */
+  /** Identifies the end that a ledger has recorded. */
   recordedEnd?: string;
 }
 
@@ -103,7 +103,7 @@ export class JobLog {
   reportJob({ job, ...cost }: JobSnapshot, to: JobListeners, origin?: JobOrigin): EndedJob | undefined {
     // Most polls return a running job, which needs no report.
     if (!origin && !isFinal(job)) return undefined;
-    const logged = this.#logged(job.id);
+    const logged = this.#entryOf(job.id);
     const quotedTokens = tokensIn(cost.quotedTokens) ?? tokensIn(job.quotedTokenCost);
     const balanceTokens = tokensIn(cost.balanceTokens);
     const call = origin?.call ?? callOf(job);
@@ -132,33 +132,38 @@ export class JobLog {
   announce({ id, status }: Job, to: JobListeners): EndedJob | undefined {
     const job = { id, status };
     if (!isFinal(job)) return undefined;
-    const logged = this.#logged(id);
+    const logged = this.#entryOf(id);
     logged.fields = { ...logged.fields, ...omitUndefined({ chargedTokens: chargedTokensOf(job) }) };
     logged.status = status;
     return this.#endOf(job, logged, to);
   }
 
   reportStored(jobId: string, to: JobListeners): void {
-    const logged = this.#logged(jobId);
+    const logged = this.#entryOf(jobId);
     // Only a completed job has a file.
     logged.status = 'completed';
     this.#report('stored', jobId, { logged, to });
   }
 
-  #reportAccepted(job: Job, logged: LoggedJob, at: { readonly to: JobListeners; readonly origin: JobOrigin }): void {
-    const { records, trace } = at.origin;
+  #reportAccepted(
+    job: Job,
+    logged: LoggedJob,
+    options: { readonly to: JobListeners; readonly origin: JobOrigin },
+  ): void {
+    const { to, origin } = options;
+    const { records, trace } = origin;
     logged.records = [...new Set([...logged.records, ...records])];
-    logged.acceptedMs ??= at.to.now();
+    logged.acceptedMs ??= to.now();
     if (trace) {
       // The same key may have created the job earlier.
       endTrace(logged);
       trace.jobId = job.id;
       logged.trace = trace;
-      logged.channel = at.to.channel;
+      logged.channel = to.channel;
     }
     const { chargedTokens: _, endedAt: __, errorCode: ___, ...fields } = logged.fields;
     const initial = isFinal(job) ? logged : { ...logged, fields, status: job.status };
-    this.#report('accepted', job.id, { logged: initial, to: at.to });
+    this.#report('accepted', job.id, { logged: initial, to });
     logged.reported |= PHASES.accepted;
   }
 
@@ -194,7 +199,7 @@ export class JobLog {
     if (isNew) to.report(event);
   }
 
-  #logged(jobId: string): LoggedJob {
+  #entryOf(jobId: string): LoggedJob {
     const { jobs } = this.#memory;
     const key = this.#key(jobId);
     const logged = jobs.get(key) ?? { fields: {}, status: 'completed', isPolled: false, reported: 0, records: [] };

@@ -11,7 +11,7 @@ interface Carrier {
   readonly [LEDGER]?: OpenLedger;
 }
 
-/** Returns the ledger of a call: undefined if neither the client nor the call has a store or a budget. */
+/** Returns a function that finds a call's ledger: undefined if neither the client nor the call has a store or a budget. */
 export function ledgerIn(core: LedgerCore): Core['ledger'] {
   const { store, budget } = core.config;
   let ledger: ClientLedger | undefined;

@@ -12,10 +12,10 @@ import { rateLimitLayer } from './layers/rate-limit.js';
 import { retryLayer } from './layers/retry.js';
 import { ownJobLayer, usedKeysLayer } from './layers/used-keys.js';
 
-type Optional = Layer | false | undefined;
+type OptionalLayer = Layer | false | undefined;
 
-/** Returns a call's layers in order. Below them is the attempt, which authorizes, times, sends, and decodes. */
-function layersOf({ core, request, limit, options }: Call<unknown>): readonly Optional[] {
+/** Returns a call's layers from top to bottom. Below them is the attempt, which authorizes, times, sends, and decodes. */
+function layersOf({ core, request, limit, options }: Call<unknown>): readonly OptionalLayer[] {
   const ledger = request.call && core.ledger(options.budget);
   return [
     isObserved(core) && observeLayer,
@@ -44,7 +44,7 @@ export interface StartedCall<T> {
   readonly result: Promise<LayerResult<T>>;
 }
 
-/** Validates the options of a call and sends it through its layers. An invalid option rejects instead of throwing. */
+/** Validates the options of a call and sends it through its layers. For an invalid option, `result` rejects. */
 export function startCall<T>(core: Core, kind: CallRequest<T>, options?: RequestOptions): StartedCall<T> {
   try {
     const call = createCall(core, kind, options);
@@ -63,7 +63,7 @@ async function runLayers<T>(call: Call<T>): Promise<LayerResult<T>> {
 }
 
 /** Passes the call to the first enabled layer at or below `depth`. Below the last one, sends the attempt. */
-function runFrom<T>(call: Call<T>, layers: readonly Optional[], depth: number): Promise<LayerResult<T>> {
+function runFrom<T>(call: Call<T>, layers: readonly OptionalLayer[], depth: number): Promise<LayerResult<T>> {
   for (let index = depth; index < layers.length; index++) {
     const layer = layers[index];
     if (layer) return layer(call, (changed) => runFrom(changed, layers, index + 1));

@@ -32,15 +32,16 @@ export async function readResponse<T>(call: Call<T>, attempt: Attempt, response:
     return { ...meta, response, text, decoded };
   }
   if (kind.type === 'stream') {
-    const guarded = await readStream(attempt, response);
-    return { ...meta, response: guarded, decoded: { data: kind.read(guarded) } };
+    const guardedResponse = await readStream(attempt, response);
+    return { ...meta, response: guardedResponse, decoded: { data: kind.read(guardedResponse) } };
   }
   const { text } = await readBody(attempt, response);
   attempt.deadline.end();
-  if (call.toService && isMarkup(text, response.headers.get('content-type'))) throw notJson(call, { response, text });
+  if (call.toService && isMarkup(text, response.headers.get('content-type')))
+    throw notJsonError(call, { response, text });
   if (call.toService && isRejectionBody(parseJson(text))) throw apiErrorOf(attempt, { response, text });
-  const unread = withText(response, text);
-  return { ...meta, response: unread, decoded: { data: kind.read(unread) } };
+  const unreadResponse = withText(response, text);
+  return { ...meta, response: unreadResponse, decoded: { data: kind.read(unreadResponse) } };
 }
 
 /** Returns the service's ID for the request, without the API key, which a service may echo. */
@@ -58,10 +59,11 @@ async function readJson<T>(call: Call<T>, request: JsonRequest<T>, attempt: Atte
   attempt.deadline.end();
   const value = isComplete ? parseJson(text) : undefined;
   if (attempt.responseInfo) recordSize(attempt.responseInfo, text, value);
-  if (isComplete && value === undefined && (text !== '' || request.creates)) throw notJson(call, { response, text });
+  if (isComplete && value === undefined && (text !== '' || request.creates))
+    throw notJsonError(call, { response, text });
   if (isRejectionBody(value)) throw apiErrorOf(attempt, { response, text });
   try {
-    if (!isComplete) throw responseTooLarge(call, response);
+    if (!isComplete) throw responseTooLargeError(call, response);
     return { text, decoded: { data: request.decode(value, detailsOf(call)) } };
   } catch (failure) {
     if (hasError(value)) throw apiErrorOf(attempt, { response, text });
@@ -70,7 +72,7 @@ async function readJson<T>(call: Call<T>, request: JsonRequest<T>, attempt: Atte
   }
 }
 
-/** Returns the response with a timeout between two chunks. */
+/** Returns the response with a timeout between two chunks. Throws the APIError of a rejection. */
 async function readStream(attempt: Attempt, response: Response): Promise<Response> {
   const { call, deadline, secret } = attempt;
   if (!response.ok) await readBody(attempt, response);
@@ -86,10 +88,10 @@ async function readStream(attempt: Attempt, response: Response): Promise<Respons
 /** Reads the entire body within the attempt's timeout. Throws the APIError of a rejection. */
 async function readBody(attempt: Attempt, response: Response) {
   const { call, deadline } = attempt;
-  const read = deadline.race(readText(response, response.ok ? MAX_RESPONSE_BYTES : MAX_ERROR_BYTES));
-  if (response.ok) return read.catch(networkFailure);
+  const reading = deadline.race(readText(response, response.ok ? MAX_RESPONSE_BYTES : MAX_ERROR_BYTES));
+  if (response.ok) return reading.catch(networkFailure);
   // The status alone proves the rejection, so an incomplete body isn't retried.
-  const { text } = await read.catch((error: unknown) => {
+  const { text } = await reading.catch((error: unknown) => {
     if (call.signal?.aborted) throw error;
     return { text: '' };
   });
@@ -106,16 +108,16 @@ function apiErrorOf({ call, secret }: Attempt, { response, text }: ReadResponse)
   );
 }
 
-function notJson(call: Call<unknown>, { response, text }: ReadResponse): ResponseError {
+function notJsonError(call: Call<unknown>, { response, text }: ReadResponse): ResponseError {
   const type = response.headers.get('content-type') ?? 'no content type';
-  const what = text === '' ? 'an empty body' : `a body that is not JSON (${type}, ${text.length} characters)`;
-  const message = `${call.method} ${call.url}: the service responded ${response.status} with ${what}`;
+  const body = text === '' ? 'an empty body' : `a body that is not JSON (${type}, ${text.length} characters)`;
+  const message = `${call.method} ${call.url}: the service responded ${response.status} with ${body}`;
   const error = new ResponseError(message, detailsOf(call));
   if (isPageBody(text, response.headers.get('content-type'))) markPage(error);
   return error;
 }
 
-function responseTooLarge(call: Call<unknown>, response: Response): ResponseError {
+function responseTooLargeError(call: Call<unknown>, response: Response): ResponseError {
   const message = `${call.method} ${call.url}: the ${response.status} response is larger than ${MAX_RESPONSE_BYTES} bytes`;
   return new ResponseError(message, detailsOf(call));
 }
@@ -130,8 +132,8 @@ function recordSize(responseInfo: ResponseInfo, text: string, value: unknown): v
 async function readText(response: Response, maxBytes: number) {
   const { headers, body } = response;
   // The runtime never reads more than the Content-Length.
-  const fits = (bodyLength(headers) ?? Number.POSITIVE_INFINITY) <= maxBytes;
-  if (body === null || fits) return { text: await response.text(), isComplete: true };
+  const isSmall = (bodyLength(headers) ?? Number.POSITIVE_INFINITY) <= maxBytes;
+  if (body === null || isSmall) return { text: await response.text(), isComplete: true };
   const { bytes, end } = await readUpTo(body, maxBytes);
   return { text: new TextDecoder().decode(bytes), isComplete: end === 'complete' };
 }
@@ -149,8 +151,8 @@ interface StreamOptions {
 }
 
 /**
- * Guards a body: each read may take `idleMs`, and an abort ends it immediately. Removes the abort listener when the body ends,
- * fails, or is canceled.
+ * Returns a guarded body: each read may take `idleMs`, and an abort ends it immediately. Removes the abort listener when
+ * the body ends, fails, or is canceled.
  */
 function guardedBody(
   source: ReadableStream<Uint8Array<ArrayBuffer>>,

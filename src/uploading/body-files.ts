@@ -62,11 +62,11 @@ export function filesIn(steps: UploadSteps, body: unknown, purpose?: 'character'
   let uploading: Promise<void> | undefined;
   let lastOptions: BodyFileOptions = {};
   /** Ends all uses. Returns the uploads to delete. */
-  const end = (as: 'used' | 'unused') => {
-    const unneeded = [...uses.values()].filter((use) => use.end(as));
+  const end = (state: 'used' | 'unused') => {
+    const deletableUses = [...uses.values()].filter((use) => use.end(state));
     uses.clear();
     uploading = undefined;
-    return unneeded;
+    return deletableUses;
   };
   const remove = async () => {
     const { timeoutMs, headers } = lastOptions;
@@ -95,20 +95,20 @@ export function filesIn(steps: UploadSteps, body: unknown, purpose?: 'character'
     markUsed: () => void end('used'),
     remove,
     forget() {
-      const old = [...uses.values()].filter((use) => use.isOld);
-      for (const use of old) use.forget();
-      if (old.length > 0) end('used');
-      return old.length > 0;
+      const oldUses = [...uses.values()].filter((use) => use.isOld);
+      for (const use of oldUses) use.forget();
+      if (oldUses.length > 0) end('used');
+      return oldUses.length > 0;
     },
   };
 }
 
-/** Returns the files in a body, in order. A file in two fields is listed twice. */
+/** Returns the files in a body, in the order of its fields. A file in two fields is listed twice. */
 export function listFiles(body: unknown): BodyFile[] {
   const files: BodyFile[] = [];
   for (const [field, value] of Object.entries(isFields(body) ? body : {})) {
-    const isPlain = typeof value !== 'object' && typeof value !== 'function';
-    if (isPlain || !isUploadField(field)) continue;
+    const isPrimitive = typeof value !== 'object' && typeof value !== 'function';
+    if (isPrimitive || !isUploadField(field)) continue;
     const items: readonly unknown[] = Array.isArray(value) ? value : [value];
     for (const [index, source] of items.entries()) {
       if (isFile(source)) files.push({ source, field, at: Array.isArray(value) ? `${field}[${index}]` : field });
@@ -122,7 +122,7 @@ function isFile(value: unknown): boolean {
   return isObject(value) || typeof value === 'function';
 }
 
-/** Returns `body` with each file replaced by its entry in `by`. */
+/** Returns `body` with each file replaced by its entry in `replacements`. */
 export function replaceFiles(body: unknown, replacements: ReadonlyMap<unknown, unknown>): Record<string, unknown> {
   const idOf = (value: unknown) => replacements.get(value) ?? value;
   return Object.fromEntries(
@@ -138,7 +138,7 @@ export async function checkFiles(body: unknown, purpose?: 'character'): Promise<
   for (const { file } of await describeAll(DEFAULT_LIMIT, listFiles(body), { purpose })) file?.discard();
 }
 
-/** Validates all files before any bytes are sent. Throws for the first invalid one. */
+/** Validates all files, and returns them ready to send. Throws for the first invalid one. */
 async function describeAll(
   steps: Pick<UploadSteps, 'timeoutMs'>,
   files: readonly BodyFile[],
@@ -149,7 +149,7 @@ async function describeAll(
   signal?.throwIfAborted();
   const sentBySource = new Map<unknown, number>();
   let totalBytes = 0;
-  const onProgress = (source: unknown) =>
+  const progressListener = (source: unknown) =>
     onUploadProgress &&
     (({ sentBytes }: UploadProgress) => {
       sentBySource.set(source, sentBytes);
@@ -158,21 +158,23 @@ async function describeAll(
         totalBytes,
       });
     });
-  const unique = files.filter(({ source }, index) => files.findIndex((other) => other.source === source) === index);
+  const uniqueFiles = files.filter(
+    ({ source }, index) => files.findIndex((other) => other.source === source) === index,
+  );
   const describe = async ({ source, at, field }: BodyFile): Promise<ReadyFile> => {
     const problem = problemOfSource(source);
     if (problem !== undefined) throw new PreflightError(`${at}: ${problem}`, { code: INVALID_PARAMS, param: field });
     const digest = memory && (await digestOfSource(source).catch(() => undefined));
     const knownUpload = digest === undefined ? undefined : await memory?.find(source, { digest, signal });
     if (knownUpload) return { source, at, digest, params: knownUpload.params, file: undefined };
-    const fileOptions = { signal, timeoutMs, preflight, purpose, onProgress: onProgress(source) };
-    const file = await prepareFile(steps, source, fileOptions).catch(atField(at, field));
+    const fileOptions = { signal, timeoutMs, preflight, purpose, onProgress: progressListener(source) };
+    const file = await prepareFile(steps, source, fileOptions).catch(rethrowAtField(at, field));
     return { source, at, digest, params: file.params, file };
   };
-  const described = await Promise.allSettled(unique.map(describe));
-  const ready = described.flatMap((it) => (it.status === 'fulfilled' ? it.value : []));
+  const descriptions = await Promise.allSettled(uniqueFiles.map(describe));
+  const ready = descriptions.flatMap((it) => (it.status === 'fulfilled' ? it.value : []));
   try {
-    for (const it of described) if (it.status === 'rejected') throw it.reason;
+    for (const it of descriptions) if (it.status === 'rejected') throw it.reason;
     if (preflight !== false) for (const { source, at, field } of files) checkKind(ready, { source, at, field });
   } catch (reason) {
     for (const { file } of ready) file?.discard();
@@ -189,7 +191,7 @@ interface Sending {
   readonly memory: UploadMemory;
 }
 
-/** Uploads all files concurrently and records the uploads in `uses`. The first failure aborts the rest and is returned. */
+/** Uploads all files concurrently and records the uploads in `uses`. Returns the first failure, which aborts the rest. */
 async function sendAll(
   steps: UploadSteps,
   { ready, options, uses, memory }: Sending,
@@ -231,9 +233,9 @@ const KINDS: readonly (readonly [RegExp, UploadType, string])[] = [
 /** Throws if the type of a file doesn't match the name of its field. */
 function checkKind(ready: readonly ReadyFile[], { source, at, field }: BodyFile): void {
   const params = ready.find((it) => it.source === source)?.params;
-  const [, type, what] = KINDS.find(([name]) => name.test(field)) ?? [];
+  const [, type, requiredKind] = KINDS.find(([name]) => name.test(field)) ?? [];
   if (params === undefined || type === undefined || params.upload_type === type) return;
-  throw new PreflightError(`${at}: ${what} is required, but this file is ${params.mime_type}.`, {
+  throw new PreflightError(`${at}: ${requiredKind} is required, but this file is ${params.mime_type}.`, {
     code: 'upload_invalid',
     param: field,
   });
@@ -241,7 +243,7 @@ function checkKind(ready: readonly ReadyFile[], { source, at, field }: BodyFile)
 
 const UPLOAD_ONLY_OPTIONS: readonly string[] = ['sizeBytes', 'mimeType'];
 
-function atField(at: string, field: string): (reason: unknown) => never {
+function rethrowAtField(at: string, field: string): (reason: unknown) => never {
   return (reason) => {
     if (!PreflightError.isInstance(reason)) throw withField(reason, at);
     const { code, param = '', message } = reason;

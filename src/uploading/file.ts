@@ -51,7 +51,7 @@ export interface ReadLimit {
 /** Timeout for files that are validated without a client. */
 export const DEFAULT_LIMIT: ReadLimit = { timeoutMs: DEFAULT_TIMEOUT_MS };
 
-/** Determines the params of step 1. Throws if the file exceeds a documented limit. Sends no request. */
+/** Returns a file with the params of step 1. Throws if the file exceeds a documented limit. Sends no request. */
 export async function describeFile(
   value: unknown,
   options: FileOptions,
@@ -88,7 +88,7 @@ async function firstBytesOf(file: UploadFile, bytes: number, { timeoutMs: ms, si
     return await deadline.race(file.peek(bytes));
   } catch (cause) {
     signal?.throwIfAborted();
-    return unreadableSource(cause, file.kind);
+    return throwUnreadable(cause, file.kind);
   } finally {
     deadline.end();
   }
@@ -103,9 +103,9 @@ function reporter({ onProgress }: Pick<FileOptions, 'onProgress'>): ReportProgre
 function toFile(source: Source, sizeBytes: number, report: ReportProgress): UploadFile {
   const { kind, repeatable } = source;
   let openedContent: AsyncIterator<Uint8Array> | undefined;
-  let current: ReturnType<typeof meteredBody> | undefined;
+  let currentBody: ReturnType<typeof meteredBody> | undefined;
   let sourceFailure: { readonly reason: unknown } | undefined;
-  const start = () => {
+  const takeContent = () => {
     const content = openedContent ?? source.open();
     openedContent = undefined;
     return content;
@@ -119,15 +119,15 @@ function toFile(source: Source, sizeBytes: number, report: ReportProgress): Uplo
       const fail = (reason: unknown) => {
         sourceFailure = { reason };
       };
-      current = meteredBody(start(), { sizeBytes, report, onActivity, fail });
-      return bodyOfLength(current.stream, sizeBytes, source.blob);
+      currentBody = meteredBody(takeContent(), { sizeBytes, report, onActivity, fail });
+      return bodyOfLength(currentBody.stream, sizeBytes, source.blob);
     },
     failure: () => sourceFailure,
-    finish: () => current?.finish(),
+    finish: () => currentBody?.finish(),
     discard: () => {
       // The request may have locked the stream, so stop the content directly.
-      if (current !== undefined) current.end();
-      else if (openedContent !== undefined || !repeatable) stop(start());
+      if (currentBody !== undefined) currentBody.end();
+      else if (openedContent !== undefined || !repeatable) stop(takeContent());
     },
     async peek(bytes) {
       if (bytes === 0) return new Uint8Array();
@@ -173,7 +173,7 @@ function openSource(value: unknown, options: FileOptions): { readonly source: So
   try {
     source = recognizeSource(value);
   } catch (cause) {
-    return unreadableSource(cause);
+    return throwUnreadable(cause);
   }
   try {
     return { source, sizeBytes: sourceSize(source, options) };
@@ -186,17 +186,17 @@ function openSource(value: unknown, options: FileOptions): { readonly source: So
 function sourceSize({ kind, sizeBytes: knownBytes }: Source, { sizeBytes }: FileOptions): number {
   const size = sizeBytes ?? knownBytes;
   if (size === undefined) {
-    throw invalid(
+    throw invalidUpload(
       `sizeBytes is missing. The service needs the size before the first byte, and ${kind} has none.`,
       'sizeBytes',
     );
   }
   if (!Number.isSafeInteger(size) || size < 0) {
-    throw invalid(`sizeBytes must be a whole number of bytes, not ${size}.`, 'sizeBytes');
+    throw invalidUpload(`sizeBytes must be a whole number of bytes, not ${size}.`, 'sizeBytes');
   }
-  if (size === 0) throw invalid(`${kind} is empty, so there is nothing to upload.`, 'source');
+  if (size === 0) throw invalidUpload(`${kind} is empty, so there is nothing to upload.`, 'source');
   if (knownBytes !== undefined && knownBytes !== size) {
-    throw invalid(`sizeBytes is ${size}, but ${kind} has ${knownBytes} bytes. Omit sizeBytes.`, 'sizeBytes');
+    throw invalidUpload(`sizeBytes is ${size}, but ${kind} has ${knownBytes} bytes. Omit sizeBytes.`, 'sizeBytes');
   }
   return size;
 }
@@ -216,30 +216,34 @@ function checkLimits(file: {
     );
   }
   if (purpose !== 'character') return;
-  if (uploadType !== 'IMAGE') throw invalid(`A character needs an image, but this file is ${uploadType}.`, 'source');
+  if (uploadType !== 'IMAGE')
+    throw invalidUpload(`A character needs an image, but this file is ${uploadType}.`, 'source');
   const width = imageSize(head)?.width;
   if (width !== undefined && width < CHARACTER_WIDTH) {
-    throw invalid(`The image is ${width} px wide. A character needs at least ${CHARACTER_WIDTH} px.`, 'source');
+    throw invalidUpload(`The image is ${width} px wide. A character needs at least ${CHARACTER_WIDTH} px.`, 'source');
   }
 }
 
 function throwUnknownType(name: string | undefined): never {
-  const from = name === undefined ? 'from its first bytes' : `from its first bytes or its name "${name}"`;
-  throw invalid(`The type of the file could not be detected ${from}. Pass mimeType: "video/mp4".`, 'mimeType');
+  const evidence = name === undefined ? 'from its first bytes' : `from its first bytes or its name "${name}"`;
+  throw invalidUpload(
+    `The type of the file could not be detected ${evidence}. Pass mimeType: "video/mp4".`,
+    'mimeType',
+  );
 }
 
 function throwUnsupportedType(mimeType: string): never {
-  throw invalid(
+  throw invalidUpload(
     `The file is ${mimeType}, which is not an image, video, or audio. Pass another file, or mimeType and uploadType.`,
     'mimeType',
   );
 }
 
-function invalid(message: string, param: string): PreflightError {
+function invalidUpload(message: string, param: string): PreflightError {
   return new PreflightError(message, { code: 'upload_invalid', param });
 }
 
-function unreadableSource(cause: unknown, kind = 'The source'): never {
+function throwUnreadable(cause: unknown, kind = 'The source'): never {
   const reason = cause instanceof Error ? cause.message : String(cause);
   throw new UploadError(`Nothing was uploaded: ${kind} cannot be read. ${reason}`, { step: 'prepare', cause });
 }
@@ -258,23 +262,24 @@ interface Meter {
  */
 function meteredBody(content: AsyncIterator<Uint8Array>, meter: Meter) {
   const { sizeBytes } = meter;
-  let queued = 0;
-  let reported = -1;
+  let queuedBytes = 0;
+  let reportedBytes = -1;
   const report = () => {
-    if (queued === reported) return;
-    reported = queued;
-    meter.report({ sentBytes: queued, totalBytes: sizeBytes });
+    if (queuedBytes === reportedBytes) return;
+    reportedBytes = queuedBytes;
+    meter.report({ sentBytes: queuedBytes, totalBytes: sizeBytes });
   };
   const pull = async (controller: ReadableStreamDefaultController<Uint8Array<ArrayBuffer>>) => {
     try {
       report();
       meter.onActivity();
-      const chunk = queued < sizeBytes ? await nextChunk(content) : undefined;
-      if (queued + (chunk?.length ?? 0) >= sizeBytes)
-        await expectEnd(content, queued + (chunk?.length ?? 0), sizeBytes);
-      else if (chunk === undefined) throw new RangeError(`The content ended after ${queued} of ${sizeBytes} bytes.`);
+      const chunk = queuedBytes < sizeBytes ? await nextChunk(content) : undefined;
+      if (queuedBytes + (chunk?.length ?? 0) >= sizeBytes)
+        await expectEnd(content, queuedBytes + (chunk?.length ?? 0), sizeBytes);
+      else if (chunk === undefined)
+        throw new RangeError(`The content ended after ${queuedBytes} of ${sizeBytes} bytes.`);
       if (chunk === undefined) return controller.close();
-      queued += chunk.length;
+      queuedBytes += chunk.length;
       controller.enqueue(chunk as Uint8Array<ArrayBuffer>);
     } catch (reason) {
       meter.fail(reason);
@@ -287,7 +292,7 @@ function meteredBody(content: AsyncIterator<Uint8Array>, meter: Meter) {
     stream,
     /** Reports the last chunk, because a runtime may not pull again after the last byte. */
     finish() {
-      queued = sizeBytes;
+      queuedBytes = sizeBytes;
       report();
     },
     end: () => stop(content),
@@ -302,10 +307,10 @@ async function nextChunk(content: AsyncIterator<Uint8Array>): Promise<Uint8Array
   }
 }
 
-/** Reads to the end before sending the last byte, because the content may be longer, or throw if it changed. */
+/** Throws unless the content ends here. Called before the last byte is sent, because changed content may be longer. */
 async function expectEnd(content: AsyncIterator<Uint8Array>, length: number, sizeBytes: number): Promise<void> {
-  const more = length > sizeBytes || (await nextChunk(content)) !== undefined;
-  if (more) throw new RangeError(`The content is longer than its size of ${sizeBytes} bytes.`);
+  const isLonger = length > sizeBytes || (await nextChunk(content)) !== undefined;
+  if (isLonger) throw new RangeError(`The content is longer than its size of ${sizeBytes} bytes.`);
 }
 
 /** Stops the source without waiting, because a stalled one must not delay an abort. */

@@ -9,13 +9,15 @@ export interface ImageSize {
 /** Returns the size from the header of a PNG, JPEG, GIF, or WebP, without EXIF rotation. Undefined if it can't be read. */
 export function imageSize(head: Uint8Array): ImageSize | undefined {
   const view = new DataView(head.buffer, head.byteOffset, head.byteLength);
-  const is = (at: number, text: string) =>
-    head.length >= at + text.length && Array.from(text).every((char, i) => head[at + i] === char.charCodeAt(0));
+  const hasBytes = (offset: number, chars: string) =>
+    head.length >= offset + chars.length &&
+    Array.from(chars).every((char, index) => head[offset + index] === char.charCodeAt(0));
   try {
-    if (is(0, '\x89PNG')) return { width: view.getUint32(16), height: view.getUint32(20) };
-    if (is(0, 'GIF8')) return { width: view.getUint16(6, true), height: view.getUint16(8, true) };
-    if (is(0, 'RIFF') && is(8, 'WEBP')) return webpSize(view, String.fromCharCode(...head.subarray(12, 16)));
-    return is(0, '\xff\xd8') ? jpegSize(view) : undefined;
+    if (hasBytes(0, '\x89PNG')) return { width: view.getUint32(16), height: view.getUint32(20) };
+    if (hasBytes(0, 'GIF8')) return { width: view.getUint16(6, true), height: view.getUint16(8, true) };
+    if (hasBytes(0, 'RIFF') && hasBytes(8, 'WEBP'))
+      return webpSize(view, String.fromCharCode(...head.subarray(12, 16)));
+    return hasBytes(0, '\xff\xd8') ? jpegSize(view) : undefined;
   } catch (cause) {
     if (cause instanceof RangeError) return undefined; // The header is longer than `head`.
     throw cause;
@@ -36,16 +38,16 @@ function webpSize(view: DataView, chunk: string): ImageSize | undefined {
 
 /** Skips segments up to the frame header. C4, C8, and CC are in the range of frame markers, but aren't frames. */
 function jpegSize(view: DataView): ImageSize | undefined {
-  let at = 2;
-  while (view.getUint8(at) === 0xff) {
-    const marker = view.getUint8(at + 1);
+  let offset = 2;
+  while (view.getUint8(offset) === 0xff) {
+    const marker = view.getUint8(offset + 1);
     if (marker === 0xff) {
-      at += 1;
+      offset += 1;
       continue;
     }
     const isFrame = marker >= 0xc0 && marker <= 0xcf && ![0xc4, 0xc8, 0xcc].includes(marker);
-    if (isFrame) return { width: view.getUint16(at + 7), height: view.getUint16(at + 5) };
-    at += 2 + view.getUint16(at + 2);
+    if (isFrame) return { width: view.getUint16(offset + 7), height: view.getUint16(offset + 5) };
+    offset += 2 + view.getUint16(offset + 2);
   }
   return undefined;
 }

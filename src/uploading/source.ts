@@ -15,7 +15,7 @@ export interface Source {
   readonly blob?: Blob;
 }
 
-/** Recognizes an upload source. Throws a TypeError for anything else. */
+/** Returns the source for a value that can be uploaded. Throws a TypeError for any other value. */
 export function recognizeSource(source: unknown): Source {
   if (isMemory(source)) return bytesSource(new Uint8Array(source));
   if (ArrayBuffer.isView(source)) {
@@ -34,18 +34,18 @@ export function recognizeSource(source: unknown): Source {
   if (isAsyncIterable(source)) {
     return { kind: 'an async iterable', repeatable: false, name: streamPath(source), open: () => chunksOf(source) };
   }
-  throw new TypeError(notASource(source));
+  throw new TypeError(notASourceMessage(source));
 }
 
 const SOURCES = [isMemory, ArrayBuffer.isView, isBlob, isRereadable, isResponseSource, isStream, isAsyncIterable];
 
 /** Returns the problem with a value that isn't a source, or undefined for a source. */
 export function problemOfSource(value: unknown): string | undefined {
-  const isSource = typeof value === 'function' || SOURCES.some((is) => is(value));
-  return isSource ? undefined : notASource(value);
+  const isSource = typeof value === 'function' || SOURCES.some((isOfKind) => isOfKind(value));
+  return isSource ? undefined : notASourceMessage(value);
 }
 
-function notASource(source: unknown): string {
+function notASourceMessage(source: unknown): string {
   if (typeof source === 'string' || source instanceof URL) {
     return 'A string or URL is not a source. For a file, pass fromPath(path) from "gen-client/node". For a URL, pass await fetch(url).';
   }
@@ -59,14 +59,14 @@ function bytesSource(bytes: Uint8Array): Source {
   return { kind: 'bytes', sizeBytes: length, repeatable: true, open };
 }
 
-/** Reads a Blob in slices, because the 64 kB chunks of its stream halve the throughput of a large file. */
+/** Returns a source for a Blob. Reads slices, because the 64 kB chunks of its stream halve the throughput of a large file. */
 function blobSource(blob: Blob): Source {
   const read = async (start: number, end: number) => new Uint8Array(await bufferOf(blob.slice(start, end)));
   const open = () => oneAhead(pieces(blob.size, read));
   return { ...rereadableSource(blob, open), blob };
 }
 
-/** Reads a Blob. jsdom's has no arrayBuffer(). */
+/** Reads a Blob. In jsdom, a Blob has no arrayBuffer(). */
 function bufferOf(blob: Blob): Promise<ArrayBuffer> {
   if (typeof blob.arrayBuffer === 'function') return blob.arrayBuffer();
   return new Promise((resolve, reject) => {
@@ -99,10 +99,10 @@ function responseSource(source: Response): Source {
 
 function responseName({ url, headers }: Response): string | undefined {
   const headerName = fileNameIn(headers.get('content-disposition') ?? '');
-  return headerName ?? (URL.canParse(url) ? decoded(new URL(url).pathname.split('/').at(-1) ?? '') : undefined);
+  return headerName ?? (URL.canParse(url) ? tryDecode(new URL(url).pathname.split('/').at(-1) ?? '') : undefined);
 }
 
-/** Prefers `filename*` to `filename` (RFC 6266). */
+/** Returns the file name in a Content-Disposition header. Prefers `filename*` to `filename` (RFC 6266). */
 function fileNameIn(header: string): string | undefined {
   const parameters = new Map<string, string>();
   for (const [, name = '', quoted, token = ''] of header.matchAll(
@@ -111,18 +111,18 @@ function fileNameIn(header: string): string | undefined {
     parameters.set(name.toLowerCase(), quoted?.replace(/\\(.)/g, '$1') ?? token.trim());
   }
   const [, encoded] = /^utf-8'[^']*'(.+)$/i.exec(parameters.get('filename*') ?? '') ?? [];
-  return (encoded === undefined ? undefined : decoded(encoded)) ?? parameters.get('filename');
+  return (encoded === undefined ? undefined : tryDecode(encoded)) ?? parameters.get('filename');
 }
 
-function decoded(text: string): string {
+function tryDecode(encoded: string): string {
   try {
-    return decodeURIComponent(text);
+    return decodeURIComponent(encoded);
   } catch {
-    return text;
+    return encoded;
   }
 }
 
-/** Returns the path of a stream from `fs.createReadStream`. */
+/** Returns the path of a stream from `fs.createReadStream`, or undefined for any other source. */
 function streamPath(source: object): string | undefined {
   return 'path' in source && typeof source.path === 'string' ? source.path : undefined;
 }
@@ -143,7 +143,7 @@ function pieces(
   };
 }
 
-/** Reads any readable. Not a generator, because `return` can't interrupt a generator's pending read. */
+/** Returns the chunks of any readable. Not a generator, because `return` can't interrupt a generator's pending read. */
 function chunksOf(source: unknown): AsyncIterator<Uint8Array> {
   let reading: Promise<AsyncIterator<unknown>> | undefined;
   const iterator = () => {
@@ -152,8 +152,8 @@ function chunksOf(source: unknown): AsyncIterator<Uint8Array> {
   };
   return {
     async next() {
-      const next = await (await iterator()).next();
-      return next.done ? { done: true, value: undefined } : { done: false, value: asBytes(next.value) };
+      const result = await (await iterator()).next();
+      return result.done ? { done: true, value: undefined } : { done: false, value: asBytes(result.value) };
     },
     async return() {
       const readable = await source;

@@ -13,7 +13,7 @@ export interface UploadUse {
    * Ends the use. Returns true if the upload should be deleted: this was its last use, no call ended with `used`, and at
    * least one ended with `unused`.
    */
-  end(as: 'used' | 'unused'): boolean;
+  end(state: 'used' | 'unused'): boolean;
   /** Forgets the upload, because the service no longer has it. */
   forget(): void;
 }
@@ -55,17 +55,17 @@ export class UploadMemory {
 
   /** Returns the upload of an object, if there is one. Waits for an upload in flight. */
   async find(source: unknown, lookup: Lookup): Promise<KnownUpload | undefined> {
-    return (await this.#settled(source, lookup))?.upload;
+    return (await this.#settledEntry(source, lookup))?.upload;
   }
 
   /** Reuses the upload of an object, or creates one with `upload`. */
   async use(source: unknown, lookup: Lookup, upload: () => Promise<KnownUpload>): Promise<UploadUse> {
     const { digest = '' } = lookup;
-    const existing = await this.#settled(source, lookup);
+    const existingEntry = await this.#settledEntry(source, lookup);
     // Another call may have started an upload while this one waited.
-    if (existing === undefined && this.#waits && this.#entryOf(source, lookup.digest))
+    if (existingEntry === undefined && this.#waits && this.#entryOf(source, lookup.digest))
       return this.use(source, lookup, upload);
-    if (existing?.upload) return this.#use(source, existing, true);
+    if (existingEntry?.upload) return this.#use(source, existingEntry, true);
     let settle = () => {};
     const uploading = new Promise<void>((resolve) => {
       settle = resolve;
@@ -95,7 +95,7 @@ export class UploadMemory {
     return entry?.digest === digest && !this.#deleted.has(entry?.upload?.id ?? '') ? entry : undefined;
   }
 
-  async #settled(source: unknown, { digest, signal }: Lookup): Promise<UploadEntry | undefined> {
+  async #settledEntry(source: unknown, { digest, signal }: Lookup): Promise<UploadEntry | undefined> {
     const entry = this.#entryOf(source, digest);
     if (entry !== undefined && entry.upload === undefined && this.#waits) await abortable(entry.uploading, signal);
     const current = this.#entryOf(source, digest);
@@ -112,9 +112,9 @@ export class UploadMemory {
     return {
       id,
       isOld,
-      end: (as) => {
+      end: (state) => {
         entry.users -= 1;
-        if (as === 'used') entry.isUsed = true;
+        if (state === 'used') entry.isUsed = true;
         else entry.isUnused = true;
         const isDeletable = entry.users === 0 && entry.isUnused && !entry.isUsed;
         if (isDeletable) this.#drop(source, entry);

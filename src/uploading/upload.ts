@@ -82,12 +82,12 @@ function failureMessage(
   { step, uploadId, cause }: { step: UploadStep; uploadId: string | undefined; cause: unknown },
 ): string {
   const sourceFailure = failure();
-  const readOnce =
+  const retryHint =
     step === 'put' && sourceFailure === undefined && !repeatable
       ? ` It was not retried, because ${kind} can be read only once. Pass a Blob, a function that returns a new stream, or fromPath().`
       : '';
-  const at = `"${step}"${uploadId === undefined ? '' : ` (${uploadId})`}`;
-  return `The upload failed at step ${at}: ${sentence(sourceFailure ? sourceFailure.reason : cause)}${readOnce}`;
+  const failedStep = `"${step}"${uploadId === undefined ? '' : ` (${uploadId})`}`;
+  return `The upload failed at step ${failedStep}: ${sentence(sourceFailure ? sourceFailure.reason : cause)}${retryHint}`;
 }
 
 /** Runs step 2 only. If the source failed, throws its error instead of the connection's. */
@@ -116,7 +116,7 @@ export function putUrl({ direct_upload_url }: UploadTarget, baseUrl: string | un
   return new URL(direct_upload_url, baseUrl === undefined ? undefined : `${baseUrl}/`);
 }
 
-/** The documented rate limit covers PUTs to the service, but not to object storage. */
+/** Returns the request of step 2. The documented rate limit covers PUTs to the service, but not to object storage. */
 function putRequest(steps: UploadSteps, target: UploadTarget, file: UploadFile): PutRequest {
   const baseUrl = steps.baseUrl();
   const url = putUrl(target, baseUrl);
@@ -132,16 +132,16 @@ function putRequest(steps: UploadSteps, target: UploadTarget, file: UploadFile):
 /** Headers that the client or the runtime sets. */
 const RESERVED_HEADERS = ['content-length', 'host', 'connection', 'transfer-encoding', 'expect'];
 
-/** Lowercases the names of the returned headers. Throws for a value that is invalid in HTTP. */
-function headersToSend(returned: Readonly<Record<string, string>>): Record<string, string> {
+/** Returns the headers to send, with lowercase names and without reserved ones. Throws for a value that is invalid in HTTP. */
+function headersToSend(uploadHeaders: Readonly<Record<string, string>>): Record<string, string> {
   const headers: Record<string, string> = {};
-  for (const [name, value] of Object.entries(returned ?? {})) {
-    const key = name.toLowerCase();
-    if (RESERVED_HEADERS.includes(key)) continue;
+  for (const [name, value] of Object.entries(uploadHeaders ?? {})) {
+    const lowercaseName = name.toLowerCase();
+    if (RESERVED_HEADERS.includes(lowercaseName)) continue;
     if (/[^\t\x20-\x7e\x80-\xff]/.test(value)) {
       throw new TypeError(`The service returned an upload header that is invalid in HTTP: "${name}".`);
     }
-    headers[key] = value;
+    headers[lowercaseName] = value;
   }
   return headers;
 }

@@ -67,9 +67,9 @@ export async function* waitForJobs(
     throw new GenError(invalidValueMessage('waitForJobs: jobs', 'a list such as [first.id, second]', jobs));
   }
   const { throwOnFailure = false } = options;
-  const finalJob = (job: Job | string, signal: AbortSignal) => jobWaits.waitInLoop(job, { ...options, signal });
+  const waitForOne = (job: Job | string, signal: AbortSignal) => jobWaits.waitInLoop(job, { ...options, signal });
   try {
-    for await (const job of inCompletionOrder(jobs, finalJob, options.signal, 'could not be waited for')) {
+    for await (const job of inCompletionOrder(jobs, waitForOne, options.signal, 'could not be waited for')) {
       if (throwOnFailure) jobWaits.markDelivered(job);
       yield outcomeOf(job, throwOnFailure);
       // The caller requested the next job, so it has handled this one.
@@ -82,11 +82,11 @@ export async function* waitForJobs(
 
 /**
  * Yields the results in completion order, and then throws the collected errors. An abort of `signal` throws immediately. Exiting
- * the loop aborts the signal that `finalJob` receives. `failureText` completes the message "2 jobs …".
+ * the loop aborts the signal that `waitForResult` receives. `failureText` completes the message "2 jobs …".
  */
 export async function* inCompletionOrder<T, R extends object>(
   items: Iterable<T>,
-  finalJob: (item: T, signal: AbortSignal) => Promise<R>,
+  waitForResult: (item: T, signal: AbortSignal) => Promise<R>,
   signal: AbortSignal | undefined,
   failureText: string,
 ): AsyncGenerator<R, void, undefined> {
@@ -98,13 +98,13 @@ export async function* inCompletionOrder<T, R extends object>(
     results.close();
   });
   try {
-    const all = Array.from(items, (item) =>
-      finalJob(item, stop.signal).then(results.push, (error) => void errors.push(error)),
+    const waits = Array.from(items, (item) =>
+      waitForResult(item, stop.signal).then(results.push, (error) => void errors.push(error)),
     );
-    Promise.all(all).then(results.close);
-    for await (const job of results.values()) {
+    Promise.all(waits).then(results.close);
+    for await (const result of results.values()) {
       signal?.throwIfAborted();
-      yield job;
+      yield result;
     }
     signal?.throwIfAborted();
   } finally {

@@ -22,7 +22,7 @@ export interface JobWaitsPorts {
   readonly transport: Pick<ClientTransport, 'jobs' | 'warn' | 'waits'>;
   /** Polls the job once. The scheduler retries. */
   readonly pollJob: (id: string, signal: AbortSignal) => Promise<Job>;
-  /** Returns the scheduler that all clients of account `id` share. Rejects if the API key can't be loaded. */
+  /** Returns the account's `id` and the scheduler that all its clients share. Rejects if the API key can't be loaded. */
   readonly scheduling: (signal?: AbortSignal) => Promise<Scheduling & { readonly id: string }>;
 }
 
@@ -81,9 +81,9 @@ export function createJobWaits({ config, transport, pollJob, scheduling: schedul
     markDelivered,
     waitInLoop: wait,
     waitForJob: (job: Job | string, options: WaitOptions = {}): Promise<CompletedJob> =>
-      wait(job, options).then((final) => {
-        markDelivered(final);
-        return outcomeOf(final, options.throwOnFailure);
+      wait(job, options).then((finalJob) => {
+        markDelivered(finalJob);
+        return outcomeOf(finalJob, options.throwOnFailure);
       }),
     notify(event) {
       const notification = notificationOf(event, knownBaseUrl());

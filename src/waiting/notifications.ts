@@ -1,4 +1,4 @@
-// Notifies waits of webhook events.
+// Converts webhook events to notifications for the waits in this process and in others.
 import { GenError } from '../errors/index.js';
 import { SHARING } from '../rules/options.js';
 import { isFields } from '../schemas/envelope.js';
@@ -20,8 +20,8 @@ export interface JobNotification {
 }
 
 /**
- * Returns the job that an event identifies. Only a verified event of a completed job, with its file on the service's
- * origin, can end waits. Any other event only triggers a poll.
+ * Returns the notification about the job that an event identifies, if any. Only a verified event of a completed job, with
+ * its file on the service's origin, can end waits. Any other event only triggers a poll.
  */
 export function notificationOf(event: unknown, baseUrl: string | undefined): JobNotification | undefined {
   if (!isFields(event)) {

@@ -76,11 +76,11 @@ export class PollQueue<E extends Ranked> {
     return true;
   }
 
-  /** Milliseconds until an urgent poll can be sent after all due jobs, including the wait for a rate limit slot. */
+  /** Returns the milliseconds until an urgent poll can be sent after all due jobs, including the wait for a slot. */
   freeInMs(now: number): number {
     const { limit, windowMs, nextFreeMs } = this.#limits.peek('jobs.get');
-    const ahead = this.#due.size + this.#urgent.size;
-    const aheadMs = limit === Number.POSITIVE_INFINITY ? 0 : (ahead * windowMs) / (POLL_SHARE * limit);
+    const dueJobs = this.#due.size + this.#urgent.size;
+    const aheadMs = limit === Number.POSITIVE_INFINITY ? 0 : (dueJobs * windowMs) / (POLL_SHARE * limit);
     return Math.max(this.#waitMs(now, true, 0) + aheadMs, nextFreeMs);
   }
 
@@ -90,21 +90,21 @@ export class PollQueue<E extends Ranked> {
   }
 
   /**
-   * Milliseconds until a poll may be sent. Some saved polls are reserved for urgent jobs, so a webhook triggers a poll
-   * even if others queue. When the limit is reached, one poll at a time waits for a slot.
+   * Returns the milliseconds until a poll may be sent. Some saved polls are reserved for urgent jobs, so a webhook
+   * triggers a poll even if others queue. When the limit is reached, one poll at a time waits for a slot.
    */
   #waitMs(now: number, isUrgent: boolean, pollsInFlight: number): number {
     const { limit, windowMs, nextFreeMs } = this.#limits.peek('jobs.get');
     const pausedMs = Math.max(0, this.#pausedUntilMs - now);
     if (limit === Number.POSITIVE_INFINITY) return pausedMs;
-    const perMs = (POLL_SHARE * limit) / windowMs;
+    const pollsPerMs = (POLL_SHARE * limit) / windowMs;
     // Together with the polls' share, this stays within the limit in any window.
     const burst = Math.max(1, Math.floor(limit / 10));
-    this.#savedPolls = Math.min(burst, this.#savedPolls + Math.max(0, now - this.#countedAtMs) * perMs);
+    this.#savedPolls = Math.min(burst, this.#savedPolls + Math.max(0, now - this.#countedAtMs) * pollsPerMs);
     this.#countedAtMs = now;
     const missingPolls = (isUrgent ? 1 : 1 + Math.floor(burst / 3)) - this.#savedPolls;
     // Ignore rounding errors, which would start a timer of almost zero length.
-    const paceMs = missingPolls > 1e-9 ? missingPolls / perMs : 0;
+    const paceMs = missingPolls > 1e-9 ? missingPolls / pollsPerMs : 0;
     return Math.max(pausedMs, paceMs, pollsInFlight > 0 ? nextFreeMs : 0);
   }
 

@@ -113,7 +113,7 @@ export class JobTimings {
     };
   }
 
-  /** Milliseconds until the job's next poll. */
+  /** Returns the job's poll interval in milliseconds. */
   intervalMs({ subscribers, shared, eager }: PolledJob): number {
     const requestedMs = subscribers.reduce(
       (ms, { pollIntervalMs = ms }) => Math.min(ms, pollIntervalMs),
@@ -131,8 +131,8 @@ export class JobTimings {
     // A charge-only poll happens long after the end, so it doesn't reveal the duration.
     if (entry.isChargeOnly) return;
     const hasEnded = isSettled(job);
-    const tookMs = hasEnded ? Date.parse(job.completedAt ?? '') - Date.parse(job.createdAt ?? '') : Number.NaN;
-    const ageMs = tookMs >= 0 ? tookMs : now - entry.sinceMs;
+    const durationMs = hasEnded ? Date.parse(job.completedAt ?? '') - Date.parse(job.createdAt ?? '') : Number.NaN;
+    const ageMs = durationMs >= 0 ? durationMs : now - entry.sinceMs;
     const hasCompleted = isCompleted(job);
     // Ignore failed jobs, because many fail almost immediately.
     if (hasCompleted || !hasEnded) entry.shared.stats = withPoll(entry.shared.stats, ageMs, hasCompleted);
@@ -164,8 +164,8 @@ export class JobTimings {
   }
 
   #ageMs(job: Job | undefined): number {
-    const created = Date.parse(job?.createdAt ?? '');
-    return created > 0 ? Math.min(Math.max(0, this.#wall.now() - created), MAX_AGE_MS) : 0;
+    const createdMs = Date.parse(job?.createdAt ?? '');
+    return createdMs > 0 ? Math.min(Math.max(0, this.#wall.now() - createdMs), MAX_AGE_MS) : 0;
   }
 
   #spread(ms: number): number {

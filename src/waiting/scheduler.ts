@@ -139,12 +139,12 @@ export class PollScheduler {
   pollFailed(subscriber: JobSubscriber, error: unknown): boolean {
     const { entry, queue, maxRetryAfterMs } = subscriber;
     const pages = isStrayPage(error) ? entry.pages + 1 : 0;
-    const ends = endsWait(error, pages);
+    const isTerminal = endsWait(error, pages);
     this.#endPoll(subscriber);
     const now = this.#clock.now();
     if (error !== RESTART) Object.assign(entry, { lastPollMs: now, pages });
     if (error === RESTART) this.#delayUntil(entry, now);
-    else if (!ends) {
+    else if (!isTerminal) {
       const requestedMs = retryAfterOf(error, maxRetryAfterMs);
       entry.idleSinceMs = now;
       entry.failures++;
@@ -155,7 +155,7 @@ export class PollScheduler {
       this.#delayUntil(entry, now + pollPauseMs(this.#timings.intervalMs(entry), entry.failures, requestedMs));
     }
     this.#planTurn();
-    return ends;
+    return isTerminal;
   }
 
   /** Returns true if the last poll ended at least one poll interval ago, for example because the process was suspended. */
@@ -171,9 +171,9 @@ export class PollScheduler {
 
   leave(subscriber: JobSubscriber): void {
     const { entry } = subscriber;
-    const at = entry.subscribers.indexOf(subscriber);
-    if (at < 0) return;
-    entry.subscribers.splice(at, 1);
+    const index = entry.subscribers.indexOf(subscriber);
+    if (index < 0) return;
+    entry.subscribers.splice(index, 1);
     this.#endPoll(subscriber);
     if (entry.subscribers.length === 0) this.#drop(entry);
     // The job's next wait polls.
@@ -182,8 +182,8 @@ export class PollScheduler {
   }
 
   /**
-   * Handles a notification that a job has ended: polls the job, or ends its waits if the event is verified. Returns false if the
-   * job has no wait.
+   * Handles a notification that a job has ended: polls the job, and ends its waits if the notification has the completed
+   * job. Returns false if the job has no wait.
    */
   notify(notification: JobNotification): boolean {
     const entry = this.#entries.get(notification.id);
@@ -218,7 +218,7 @@ export class PollScheduler {
     const [subscriber] = entry.subscribers;
     const isFree = subscriber !== undefined && subscriber.queue.freeInMs(now) <= EVENT_DELAY_MS;
     const afterMs = isFree ? EVENT_DELAY_MS : 0;
-    const { finalTokenCost: _, providerOutputExpiresAt: __, completedAt: ___, ...known } = entry.job ?? event;
+    const { finalTokenCost: _, providerOutputExpiresAt: __, completedAt: ___, ...knownFields } = entry.job ?? event;
     const end = () => {
       this.#drop(entry);
       for (const { wait } of entry.subscribers) wait.wake();
@@ -226,7 +226,7 @@ export class PollScheduler {
     };
     const isChargeOnly = isFree && !this.#clock.perRequest;
     const stopTimer = isChargeOnly ? this.#clock.after(afterMs, end) : undefined;
-    entry.event = { job: { ...known, ...event }, atMs: now + afterMs, stopTimer };
+    entry.event = { job: { ...knownFields, ...event }, atMs: now + afterMs, stopTimer };
     // End the waits now, because another turn would waste a poll on the job.
     if (!isFree && !this.#clock.perRequest) end();
   }
@@ -276,12 +276,12 @@ export class PollScheduler {
     for (const queue of this.#busy) nextMs = Math.min(nextMs, this.#serve(queue, now));
     if (this.#polledInTurn >= POLLS_PER_TURN) nextMs = 0;
     if (nextMs === Number.POSITIVE_INFINITY) return;
-    const next = () => {
+    const runNextTurn = () => {
       this.#polledInTurn = 0;
       this.#runTurn();
     };
     // Charge-only polls don't keep the process alive.
-    this.#stopTimer = this.#clock.after(nextMs, next, { isIdle: this.#entries.size === 0 });
+    this.#stopTimer = this.#clock.after(nextMs, runNextTurn, { isIdle: this.#entries.size === 0 });
   }
 
   /** Starts all polls that are allowed. Returns the milliseconds until the next one. */
@@ -300,7 +300,7 @@ export class PollScheduler {
     return Number.POSITIVE_INFINITY;
   }
 
-  /** Delays the job until `dueMs`, unless a poll is in flight. */
+  /** Sets when the job is due. If a poll is in flight, the job is not scheduled until the poll ends. */
   #delayUntil(entry: PolledJob, dueMs: number): void {
     entry.dueMs = dueMs;
     if (entry.poller) return;
@@ -334,7 +334,7 @@ export class PollScheduler {
   }
 }
 
-function retryAfterOf(error: unknown, max = DEFAULT_MAX_RETRY_AFTER_MS): number {
+function retryAfterOf(error: unknown, maxMs = DEFAULT_MAX_RETRY_AFTER_MS): number {
   const requestedMs: unknown = isObject(error) ? Reflect.get(error, 'retryAfterMs') : undefined;
-  return typeof requestedMs === 'number' ? Math.min(requestedMs, max) : 0;
+  return typeof requestedMs === 'number' ? Math.min(requestedMs, maxMs) : 0;
 }

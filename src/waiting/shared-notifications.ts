@@ -15,27 +15,27 @@ import {
 const TOPIC = 'jobs';
 
 /**
- * Forwards notifications to `deliver` while at least one wait is open. If the store fails, waits still learn the
- * outcome by polling.
+ * Opens a store's notifications, and forwards them to `deliver` while at least one wait is open. If the store fails,
+ * waits still learn the outcome by polling.
  */
 export const openNotifications: OpenSharedNotifications = ({ store, config, warn, deliver }) => {
   const warnFailure = (action: string, reason: string) => warn(`the store failed to ${action}: ${reason}`);
-  let listening = 0;
+  let listenerCount = 0;
   let stop: (() => void) | undefined;
   const receive = async (message: string) => {
     const notification = await parseNotification(message, config);
     if (notification) deliver(notification);
   };
   const listen = () => {
-    listening++;
+    listenerCount++;
     try {
-      if (listening === 1) stop = store.subscribe?.(TOPIC, (message) => callObserver(() => receive(message)));
+      if (listenerCount === 1) stop = store.subscribe?.(TOPIC, (message) => callObserver(() => receive(message)));
     } catch (error) {
       warnFailure('subscribe to notifications from other processes', reasonOf(error));
     }
     return () => {
-      listening--;
-      if (listening > 0) return;
+      listenerCount--;
+      if (listenerCount > 0) return;
       callObserver(
         () => stop?.(),
         (reason) => warnFailure('unsubscribe from notifications', reason),
@@ -53,12 +53,12 @@ export const openNotifications: OpenSharedNotifications = ({ store, config, warn
   };
 };
 
-/** Includes the entire webhook if there is one, so that the receiver can verify it. */
+/** Serializes an event's notification. Includes the entire webhook if there is one, so that the receiver can verify it. */
 function serializeNotification(event: JobNotice): string {
   const webhook: Partial<VerifiedWebhook> = verifiedWebhook(event) ?? {};
   const { body, signature } = webhook;
-  const text = typeof body === 'string' ? body : new TextDecoder().decode(body);
-  return JSON.stringify({ id: webhook.job?.id ?? jobIdIn(event), body: text, signature });
+  const rawBody = typeof body === 'string' ? body : new TextDecoder().decode(body);
+  return JSON.stringify({ id: webhook.job?.id ?? jobIdIn(event), body: rawBody, signature });
 }
 
 async function parseNotification(
@@ -68,9 +68,9 @@ async function parseNotification(
   const { id, body, signature }: Readonly<Record<string, unknown>> = JSON.parse(message) ?? {};
   if (!isText(id)) return undefined;
   try {
-    const received = { body: String(body), headers: { 'x-service-signature': String(signature) } };
+    const webhook = { body: String(body), headers: { 'x-service-signature': String(signature) } };
     const options = { secret: config.webhookSecrets(), now: () => wallOf(config.clock).now() };
-    return notificationOf(await verifyWebhook(received, options), config.knownBaseUrl());
+    return notificationOf(await verifyWebhook(webhook, options), config.knownBaseUrl());
   } catch {
     // The event isn't verified, so it only triggers a poll.
     return { id };

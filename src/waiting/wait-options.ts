@@ -50,8 +50,8 @@ const RECOVER = option.optionsOf({
 export function recoverRules(recover: Recover | undefined): Recover {
   if (recover === undefined) return {};
   const codes = Object.keys(RECOVER_RULES);
-  const unknown = isFields(recover) ? Object.keys(recover).find((code) => !codes.includes(code)) : undefined;
-  if (unknown !== undefined) throw option.unknownOption('recover', unknown, codes);
+  const unknownCode = isFields(recover) ? Object.keys(recover).find((code) => !codes.includes(code)) : undefined;
+  if (unknownCode !== undefined) throw option.unknownOption('recover', unknownCode, codes);
   option.checkOptions('recover', RECOVER, { recover });
   return JSON.parse(JSON.stringify(recover)) as Recover;
 }

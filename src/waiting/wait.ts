@@ -45,31 +45,31 @@ const KEY_PAUSE = { firstMs: 1_000, maxMs: 60_000 } as const;
 /** Maximum charge-only polls for a job. With their backoff, they take five minutes. */
 const MAX_CHARGE_POLLS = 8;
 
-/** Waits until a job is settled. */
+/** Waits until a job is settled, and returns it. */
 export async function followJob(context: WaitContext, target: WaitTarget): Promise<Job> {
   const { id, leftMs, timeoutMs } = target;
   const { signal, pollIntervalMs, onUpdate } = target.options;
-  const update = onUpdate && inCallersContext(onUpdate, context, id);
+  const update = onUpdate && bindToCaller(onUpdate, context, id);
   let { job } = target;
   let keyError: unknown;
-  let at: Scheduling | undefined;
+  let scheduling: Scheduling | undefined;
   let subscriber: JobSubscriber | undefined;
   let stopListening: (() => void) | undefined;
   const timeoutError = () => waitTimeoutError({ id, job, timeoutMs, cause: subscriber?.entry.lastError ?? keyError });
-  const isOutdated = () => subscriber !== undefined && at?.scheduler.isOutdated(subscriber) === true;
-  const hasStalled = () => subscriber !== undefined && at?.scheduler.hasStalled(subscriber) === true;
+  const isOutdated = () => subscriber !== undefined && scheduling?.scheduler.isOutdated(subscriber) === true;
+  const hasStalled = () => subscriber !== undefined && scheduling?.scheduler.hasStalled(subscriber) === true;
   const wait = new WaitLoop(context.clock, { limitMs: leftMs, signal, timeoutError, isOutdated, hasStalled });
   try {
-    for (let failures = 1; at === undefined; failures++) {
+    for (let failures = 1; scheduling === undefined; failures++) {
       try {
-        at = await wait.during(context.scheduling);
+        scheduling = await wait.during(context.scheduling);
       } catch (error) {
         if (endsWait(error)) throw error;
         keyError = error;
-        await wait.during((ended) => sleep(context.clock, backoff(KEY_PAUSE, failures), ended));
+        await wait.during((waitSignal) => sleep(context.clock, backoff(KEY_PAUSE, failures), waitSignal));
       }
     }
-    const { scheduler, limits } = at;
+    const { scheduler, limits } = scheduling;
     subscriber = scheduler.join(limits, { id, job, pollIntervalMs, maxRetryAfterMs: context.maxRetryAfterMs, wait });
     stopListening = context.listen?.();
     for (;;) {
@@ -82,13 +82,13 @@ export async function followJob(context: WaitContext, target: WaitTarget): Promi
         update?.(job, step.progress);
         if (step.isFileMissing) throw missingFileError(job);
         if (!isSettled(job)) continue;
-        if (!step.isPolled && context.jobs.isWatched(id)) void learnCharge(context, at, job);
+        if (!step.isPolled && context.jobs.isWatched(id)) void learnCharge(context, scheduling, job);
         return job;
       }
     }
   } finally {
     stopListening?.();
-    if (subscriber) at?.scheduler.leave(subscriber);
+    if (subscriber) scheduling?.scheduler.leave(subscriber);
     wait.close();
   }
 }
@@ -147,7 +147,7 @@ class WaitLoop {
     if (this.#ended) throw this.#ended.reason;
   }
 
-  /** Resolves when the wait is woken, or earlier. Rejects with the reason when the wait ends. */
+  /** Resolves when the wait is woken or, on Workers, when it must check again. Rejects with the reason when the wait ends. */
   sleep(): Promise<void> {
     return new Promise((resolve, reject) => {
       // On Workers, another request can't resolve this promise, so the wait checks periodically.
@@ -178,10 +178,10 @@ class WaitLoop {
   /** Returns the result of `work`. Throws the reason immediately if the wait ends. */
   async during<T>(work: (signal: AbortSignal) => PromiseLike<T>): Promise<T> {
     this.throwIfEnded();
-    const working = new AbortController();
-    this.#working = working;
+    const controller = new AbortController();
+    this.#working = controller;
     try {
-      return await abortable(work(working.signal), working.signal);
+      return await abortable(work(controller.signal), controller.signal);
     } finally {
       this.#working = undefined;
     }
@@ -215,7 +215,7 @@ async function pollOnce(
   }
 }
 
-function inCallersContext(
+function bindToCaller(
   onUpdate: NonNullable<WaitOptions['onUpdate']>,
   { warn }: WaitContext,
   id: string,
@@ -226,9 +226,9 @@ function inCallersContext(
 }
 
 /** Polls for the charge of a job after an event reported its end. Without a charge, reports only the end. */
-export async function learnCharge(context: WaitContext, at: Scheduling, { id, status }: Job): Promise<void> {
-  const mayPoll = !FAILURES[status] && context.jobs.isWatched(id) && at.scheduler.pollsForCharge;
-  const isPolled = mayPoll && (await pollCharge(context, at, id).catch(() => false));
+export async function learnCharge(context: WaitContext, scheduling: Scheduling, { id, status }: Job): Promise<void> {
+  const mayPoll = !FAILURES[status] && context.jobs.isWatched(id) && scheduling.scheduler.pollsForCharge;
+  const isPolled = mayPoll && (await pollCharge(context, scheduling, id).catch(() => false));
   if (!isPolled) context.jobs.announce({ id, status }, true);
 }
 

@@ -8,7 +8,7 @@ export function handlerMistake(handler: string, argument: unknown): GenError | u
   return new GenError(`${handler} accepts a web Request. ${fixFor(fieldsOf(argument))}`);
 }
 
-/** SvelteKit passes `request`, Hono `req`, and API Gateway `requestContext`. */
+/** Returns the fix for a framework's argument. SvelteKit passes `request`, Hono `req`, and API Gateway `requestContext`. */
 function fixFor({ request, req, requestContext }: Fields): string {
   if (isRequest(request)) return 'In SvelteKit, Astro, and React Router, export ({ request }) => handler(request).';
   if (isRequest(fieldsOf(req).raw)) return 'In Hono, call handler(c.req.raw).';

@@ -58,8 +58,8 @@ export interface WebhookHandlerOptions extends Omit<VerifyWebhookOptions, 'secre
    */
   readonly store?: Store | undefined;
   /**
-   * Lease of a delivery on its event, in milliseconds. Pass more than the longest listener takes. After the lease, another copy
-   * can be handled, and the unfinished listener is reported to `onError`. @default 60_000
+   * Lease of a delivery on its event, in milliseconds. Pass more than the longest listener takes. After the lease, another
+   * delivery can be handled, and the unfinished listener is reported to `onError`. @default 60_000
    */
   readonly leaseMs?: number | undefined;
   /** A GenClient. Each event notifies its waits. Without `secret`, events are verified with the client's secret. */
@@ -73,9 +73,9 @@ export interface WebhookHandlerOptions extends Omit<VerifyWebhookOptions, 'secre
   readonly onError?: ((error: unknown, event?: WebhookEvent) => unknown) | undefined;
 }
 
-/** A number above 0 that is not `Infinity`. */
-const aboveZero = (what: string) =>
-  option.must(what, (value) => typeof value === 'number' && value > 0 && value < Number.POSITIVE_INFINITY);
+/** Returns a check for a number above 0 that is not `Infinity`. */
+const aboveZero = (expected: string) =>
+  option.must(expected, (value) => typeof value === 'number' && value > 0 && value < Number.POSITIVE_INFINITY);
 
 const HANDLER_OPTIONS = option.optionsOf({
   secret: option.anything,
@@ -121,7 +121,7 @@ const STATUS_OF_REASON: { readonly [R in WebhookErrorReason]?: number } = {
   body_parsed: 500,
 };
 
-// `busy`: another copy is in progress, or its process has crashed. If so, a retry after the lease handles the event.
+// `busy`: another delivery is in progress, or its process has crashed. After a crash, a retry after the lease handles the event.
 const STATUS_OF_VERDICT: { readonly [V in Verdict]: number } = {
   handled: 200,
   done: 200,
@@ -131,7 +131,7 @@ const STATUS_OF_VERDICT: { readonly [V in Verdict]: number } = {
   unclaimed: 500,
 };
 
-/** A copy that arrives while the event is handled waits up to one second, and then gets a 503 response. */
+/** A delivery that arrives while another one is handled waits up to one second, and then gets a 503 response. */
 const PAUSES_MS = [25, 50, 100, 200, 300, 325];
 
 /** Maximum handled events in the memory of a handler without a store. */

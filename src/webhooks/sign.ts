@@ -43,7 +43,7 @@ export async function signWebhook(event: object | string, options: SignWebhookOp
   if (typeof event !== 'string' && !isFields(event))
     throw new GenError(invalidValueMessage('event', 'an object or a string', event));
   const { secret, timestamp, now = systemClock.now } = options ?? {};
-  const body = typeof event === 'string' ? event : textOf(event);
+  const body = typeof event === 'string' ? event : serializeEvent(event);
   const stamp = String(timestamp ?? Math.floor(now() / 1000));
   const digests = await Promise.all(secretsOf(secret).map((key) => signatureOf(key, stamp, body)));
   const signature = `t=${stamp}${digests.map((digest) => `,v1=${digest}`).join('')}`;
@@ -56,7 +56,7 @@ export async function signWebhook(event: object | string, options: SignWebhookOp
   return { body, headers };
 }
 
-function textOf(event: object): string {
+function serializeEvent(event: object): string {
   try {
     return JSON.stringify(event);
   } catch (cause) {

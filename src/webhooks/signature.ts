@@ -17,7 +17,7 @@ export type WebhookSecret = string | readonly string[] | undefined;
 /** Returns the secrets as a list. Throws a WebhookVerificationError if one is missing or blank. */
 export function secretsOf(secret: WebhookSecret): readonly string[] {
   const secrets = [secret ?? []].flat();
-  const isMissing = !secrets.length || secrets.some((one: unknown) => typeof one !== 'string' || !one.trim());
+  const isMissing = !secrets.length || secrets.some((item: unknown) => typeof item !== 'string' || !item.trim());
   if (isMissing || secrets.length > 8)
     throw verificationError(
       isMissing ? 'secret_missing' : 'options_invalid',
@@ -50,10 +50,10 @@ async function webSignatureOf(secret: string, timestamp: string, body: RawBody):
   return hexOf(await crypto.subtle.sign('HMAC', key, await bytesOf(`${timestamp}.`, body)));
 }
 
-/** Compares two digests in constant time. */
+/** Returns true if two digests are equal. Compares them in constant time. */
 export function sameDigest(left: string, right: string): boolean {
   let difference = left.length ^ right.length;
-  for (let at = 0; at < left.length; at++) difference |= left.charCodeAt(at) ^ right.charCodeAt(at);
+  for (let index = 0; index < left.length; index++) difference |= left.charCodeAt(index) ^ right.charCodeAt(index);
   return difference === 0;
 }
 
@@ -80,12 +80,12 @@ export async function readBody(request: Request, maxBytes: number): Promise<RawB
   return bytes;
 }
 
-/** Joins parts, with text as UTF-8. Uses a Blob to keep this entry point small. */
+/** Returns the joined parts, with strings as UTF-8. Uses a Blob to keep this entry point small. */
 async function bytesOf(...parts: RawBody[]): Promise<Uint8Array<ArrayBuffer>> {
   return new Uint8Array(await new Blob(parts as BlobPart[]).arrayBuffer());
 }
 
-/** Copies the signed bytes, because servers reuse their buffers. Throws for a parsed body. */
+/** Returns the signed bytes, copied because servers reuse their buffers. Throws for a parsed body. */
 export async function rawBody({
   body,
   isBase64Encoded,
@@ -93,7 +93,7 @@ export async function rawBody({
   body?: unknown;
   isBase64Encoded?: unknown;
 }): Promise<RawBody> {
-  if (typeof body === 'string') return isBase64Encoded === true ? decodedBody(body) : body;
+  if (typeof body === 'string') return isBase64Encoded === true ? decodeBase64(body) : body;
   // Also matches buffers from another realm.
   if (ArrayBuffer.isView(body) || {}.toString.call(body) === '[object ArrayBuffer]') return bytesOf(body as Uint8Array);
   if (body == null) throw bodyUnavailable(NO_BYTES);
@@ -103,7 +103,7 @@ export async function rawBody({
   );
 }
 
-function decodedBody(body: string): RawBody {
+function decodeBase64(body: string): RawBody {
   try {
     return Uint8Array.from(atob(body), (char) => char.charCodeAt(0));
   } catch (cause) {
@@ -113,7 +113,7 @@ function decodedBody(body: string): RawBody {
 
 const NO_BYTES = 'is missing, or was already read: verify first';
 
-/** `what` completes "The body …". */
-function bodyUnavailable(what: string, cause?: unknown): Error {
-  return verificationError('body_unavailable', `The body ${what}.`, cause);
+/** Creates the error for a body that can't be verified. `problem` completes "The body …". */
+function bodyUnavailable(problem: string, cause?: unknown): Error {
+  return verificationError('body_unavailable', `The body ${problem}.`, cause);
 }

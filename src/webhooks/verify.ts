@@ -39,7 +39,7 @@ export interface VerifyWebhookOptions {
 
 const SIGNATURE_HEADER = 'x-service-signature';
 
-/** A timestamp and 16 signatures. Longer headers are rejected immediately. */
+/** Maximum parts of the signature header: a timestamp and 16 signatures. Longer headers are rejected immediately. */
 const MAX_PARTS = 17;
 const MAX_HEADER_LENGTH = 4_096;
 
@@ -60,11 +60,11 @@ export async function verifyWebhook(
       'options_invalid',
       'verifyWebhook: options must be an object, not a string. Pass { secret }.',
     );
-  const [unknown] = Object.keys(unknownOptions);
-  if (unknown)
+  const [unknownOption] = Object.keys(unknownOptions);
+  if (unknownOption)
     throw verificationError(
       'options_invalid',
-      `verifyWebhook has no option "${unknown}". Use secret, toleranceSeconds, maxBodyBytes, now.`,
+      `verifyWebhook has no option "${unknownOption}". Use secret, toleranceSeconds, maxBodyBytes, now.`,
     );
   const secrets = secretsOf(secret);
   const { timestamp, signatures } = signatureIn(received?.headers);
@@ -81,7 +81,7 @@ export async function verifyWebhook(
   );
 }
 
-/** Parses the header. Ignores other schemes, because the service may add one before receivers support it. */
+/** Parses the signature header. Ignores other schemes, because the service may add one before receivers support it. */
 function signatureIn(headers: WebhookHeaders): { timestamp: string; signatures: string[] } {
   const header = signatureHeader(headers);
   if (header == null)
@@ -98,9 +98,9 @@ function signatureIn(headers: WebhookHeaders): { timestamp: string; signatures: 
         .map((part) => part.trim());
   const signatures = parts.filter((part) => /^v1=[\da-f]{64}$/.test(part));
   // With two timestamps, it's unknown which one was signed.
-  const [stamp = '', second] = parts.filter((part) => part.startsWith('t='));
+  const [stamp = '', otherStamp] = parts.filter((part) => part.startsWith('t='));
   const [, timestamp] = /^t=(0|[1-9]\d{0,11})$/.exec(stamp) ?? [];
-  if (!timestamp || second || !signatures.length)
+  if (!timestamp || otherStamp || !signatures.length)
     throw verificationError(
       'signature_malformed',
       'X-Service-Signature must have the form t=<unix_seconds>,v1=<hex_digest>.',
@@ -134,7 +134,7 @@ function checkAge(age: number, toleranceSeconds: number): void {
 function eventIn(body: RawBody, signature: string): WebhookEvent {
   let event: unknown;
   try {
-    event = parsedEvent(body);
+    event = parseEvent(body);
   } catch (cause) {
     throw verificationError('event_malformed', 'The signature is valid, but the body is not JSON.', cause);
   }
@@ -157,7 +157,7 @@ export interface VerifiedWebhook {
   readonly job: Readonly<EventJob> | undefined;
 }
 
-/** Marks the events of every copy of the package in the process. */
+/** The property that marks a verified event. Shared by copies of the package. */
 const VERIFIED = Symbol.for('gen-client.verified-webhook');
 
 interface VerifiedMark extends Pick<VerifiedWebhook, 'body' | 'signature'> {
@@ -176,10 +176,10 @@ export function verifiedWebhook(event: unknown): VerifiedWebhook | undefined {
   const mark = event[VERIFIED] as Partial<VerifiedMark> | undefined;
   if (mark?.event !== event || mark.body === undefined || mark.signature === undefined) return undefined;
   const { body, signature } = mark;
-  return { body, signature, job: signedJobIn(parsedEvent(body)) };
+  return { body, signature, job: signedJobIn(parseEvent(body)) };
 }
 
 /** Parses the body without a byte order mark, which JSON.parse rejects and TextDecoder drops. */
-function parsedEvent(body: RawBody): unknown {
+function parseEvent(body: RawBody): unknown {
   return JSON.parse(typeof body === 'string' ? body.replace(/^\uFEFF/, '') : new TextDecoder().decode(body));
 }

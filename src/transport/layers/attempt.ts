@@ -55,7 +55,7 @@ export async function attempt<T>(call: Call<T>): Promise<LayerResult<T>> {
   }
 }
 
-/** Calls a key function with its own timeout, because the account is unknown until it returns. */
+/** Returns the login of a key function. The function has its own timeout, because the account is unknown until it returns. */
 export async function loadLogin(call: Call<unknown>): Promise<Login> {
   const deadline = newDeadline(call);
   try {

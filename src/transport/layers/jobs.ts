@@ -43,15 +43,15 @@ type ReporterCore = Pick<Core, 'config' | 'credentials' | 'ledger' | 'clock' | '
 
 export function createJobReporter(core: ReporterCore): JobReporter {
   const { credentials } = core;
-  const warned = new Map<string, true>();
+  const warnedLines = new Map<string, true>();
   return {
     trackCreate: (create) => logOf(credentials.account())?.trackCreate(create),
     async reportJob({ request, body, idempotencyKey, label, trace, sent, signal }, snapshot) {
       // Log them once, because each poll repeats them, and the result of a wait, a queue, or a batch doesn't contain them.
       for (const warning of snapshot.warnings ?? []) {
         const line = `job ${snapshot.job.id}: ${warning}`;
-        if (!warned.has(line)) core.warn(line);
-        setAndEvict(warned, line, true, MAX_WARNED);
+        if (!warnedLines.has(line)) core.warn(line);
+        setAndEvict(warnedLines, line, true, MAX_WARNED);
       }
       const { call } = request;
       const { records = [], account = credentials.account() } = sent;
@@ -59,19 +59,19 @@ export function createJobReporter(core: ReporterCore): JobReporter {
       if (isFinal(snapshot.job)) account?.learned.durations.ended(snapshot.job.id);
       if (records.length === 0 && !isWatched(core, snapshot.job.id, account)) return;
       const origin = call && { call, idempotencyKey, label, records, trace: trace?.job };
-      const ended = logOf(account)?.reportJob(snapshot, listeners(core), origin);
+      const ended = logOf(account)?.reportJob(snapshot, listenersOf(core), origin);
       if (ended) await settledOrAborted(reportEnd(core, ended, snapshot.job.id), signal);
     },
     announce(job, isVerified) {
       if (isFinal(job)) credentials.account()?.learned.durations.ended(job.id);
       if (!isWatched(core, job.id)) return;
-      const ended = logOf(credentials.account())?.announce(job, listeners(core));
+      const ended = logOf(credentials.account())?.announce(job, listenersOf(core));
       if (ended && isVerified) void reportEnd(core, ended, job.id);
       else ended?.report(false);
     },
     async reportStored(jobId) {
       if (!isWatched(core, jobId)) return;
-      logOf(credentials.account())?.reportStored(jobId, listeners(core));
+      logOf(credentials.account())?.reportStored(jobId, listenersOf(core));
       await core.ledger()?.acknowledge(jobId, 'file');
     },
     acknowledge: async (jobId) => core.ledger()?.acknowledge(jobId, 'outcome'),
@@ -90,7 +90,7 @@ function logOf(account: ClientAccount | undefined): JobLog | undefined {
   return account?.shared(LOG, () => new JobLog(account.processSingleton(MEMORY, () => new JobMemory())));
 }
 
-function listeners(core: ReporterCore): JobListeners {
+function listenersOf(core: ReporterCore): JobListeners {
   const { clock } = core;
   return {
     now: clock.now,
@@ -105,10 +105,10 @@ function listeners(core: ReporterCore): JobListeners {
 }
 
 /** Learns the price of jobs of this kind, and starts to measure the job's duration. */
-function learnJob(account: ClientAccount, priced: PricedCall, { job, quotedTokens }: JobSnapshot): void {
-  account.learned.durations.created(job.id, priced);
+function learnJob(account: ClientAccount, pricedCall: PricedCall, { job, quotedTokens }: JobSnapshot): void {
+  account.learned.durations.created(job.id, pricedCall);
   const tokens = tokensIn(quotedTokens) ?? tokensIn(job.quotedTokenCost);
-  if (tokens !== undefined) account.learned.prices.learn(priceClassOf(priced), tokens);
+  if (tokens !== undefined) account.learned.prices.learn(priceClassOf(pricedCall), tokens);
 }
 
 /** Returns true if something needs the job's end. Otherwise, nothing is stored about it. */
@@ -126,24 +126,24 @@ function isWatched(core: ReporterCore, jobId: string, account = core.credentials
 
 /**
  * Reports a job's end, first to the ledgers, which settle its budgets, and then to the listeners. The charge is reported by the
- * process that ended the entry or, without an entry, by the one that created the job. While creates are in flight, the end of an
- * unknown job is delayed, because a webhook can arrive before the response to its create.
+ * process that ended the entry or, without an entry, by the process that created the job. While creates are in flight, the
+ * end of an unknown job is delayed, because a webhook can arrive before the response to its create.
  */
 async function reportEnd({ warn, clock }: ReporterCore, ended: EndedJob, jobId: string): Promise<void> {
   const { records, recorded, report, isOwn, creates, ...end } = ended;
   let isFirst = false;
-  let withoutEntry = 0;
-  const entryEnded = (isNew: boolean | undefined) => {
+  let missingEntries = 0;
+  const onRecorded = (isNew: boolean | undefined) => {
     if (isNew === undefined) {
-      withoutEntry += 1;
+      missingEntries += 1;
       return;
     }
     recorded();
     isFirst ||= isNew;
   };
-  await Promise.all(records.map((record) => record.recordEnd(jobId, end, { recorded: entryEnded, warn })));
-  const isUnknown = !isOwn && withoutEntry === records.length;
+  await Promise.all(records.map((record) => record.recordEnd(jobId, end, { recorded: onRecorded, warn })));
+  const isUnknown = !isOwn && missingEntries === records.length;
   // On Workers, a call must not wait for another request.
   if (isUnknown && creates.length > 0 && !clock.perRequest) void Promise.allSettled(creates).then(() => report(false));
-  else report(isFirst || (isOwn && withoutEntry === records.length));
+  else report(isFirst || (isOwn && missingEntries === records.length));
 }

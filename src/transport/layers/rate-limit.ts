@@ -63,9 +63,9 @@ export async function requireFreeSlot(call: Call<unknown>): Promise<void> {
 async function waitForSlot(limits: RateLimits, { core, limit = '', signal, trace }: Call<unknown>): Promise<Release> {
   const { warn, clock } = core;
   const startMs = clock.now();
-  let waits = false;
+  let hasWaited = false;
   const onWait = (wait: RateLimitWait) => {
-    waits = true;
+    hasWaited = true;
     core.observer()?.onWait({ callId: trace?.callId ?? '', ...wait });
   };
   try {
@@ -75,7 +75,7 @@ async function waitForSlot(limits: RateLimits, { core, limit = '', signal, trace
     release('unused');
     throw signal.reason;
   } finally {
-    if (trace && waits) trace.limitWaitMs += clock.now() - startMs;
+    if (trace && hasWaited) trace.limitWaitMs += clock.now() - startMs;
   }
 }
 

@@ -11,11 +11,12 @@ import { waitsForRateLimit } from './rate-limit.js';
 
 const RETRY = { firstMs: 500, maxMs: 8_000 };
 /** Maximum total wait for 429s with a `Retry-After`, as a multiple of `maxRetryAfterMs`. */
-const MAX_WAITS = 10;
+const MAX_WAIT_FACTOR = 10;
 
 interface RetryProgress {
-  /** 429s since the last other failure, and the total time waited for them. */
+  /** 429s since the last other failure. */
   waits: number;
+  /** Total time waited for 429s. */
   waitedMs: number;
   /** If true, an attempt got no usable response, so the service may have processed it. */
   responseLost: boolean;
@@ -115,7 +116,7 @@ async function waitFor429<T>(
   const { maxRetryAfterMs, random } = core.config;
   const pauseMs = spread(backoff(RETRY, progress.waits + 1), random.next());
   const waitMs = Math.max(retryAfterMs ?? 0, pauseMs);
-  const maxMs = Math.max(maxRetryAfterMs * (retryAfterMs === undefined ? 1 : MAX_WAITS), retryAfterMs ?? 0);
+  const maxMs = Math.max(maxRetryAfterMs * (retryAfterMs === undefined ? 1 : MAX_WAIT_FACTOR), retryAfterMs ?? 0);
   if (call.neverWaits || progress.waitedMs + waitMs > maxMs) return false;
   progress.waits += 1;
   progress.waitedMs += waitMs;

@@ -16,7 +16,7 @@ interface UsedKey {
   readonly jobId?: string;
 }
 
-/** Rejects a key that this process has used with different params. The service wouldn't report the mistake. */
+/** Rejects an idempotency key that this process has used with different params. The service wouldn't report the mistake. */
 export const usedKeysLayer: Layer = async (call, next) => {
   const digest = digestOfCreate(call);
   if (digest === undefined) return next(call);
@@ -36,7 +36,7 @@ export const usedKeysLayer: Layer = async (call, next) => {
   }
 };
 
-/** Rejects a job that the key created in another call. */
+/** Rejects a call whose idempotency key returned a job that another call created. */
 export const ownJobLayer: Layer = async (call, next) => {
   const result = await next(call);
   const job = snapshotIn(call, result)?.job;
