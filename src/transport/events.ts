@@ -39,7 +39,7 @@ export interface JobTrace {
   /** The body of the create. May contain private data. */
   readonly params: unknown;
   readonly label?: string | undefined;
-  /** Settles when `createAndWait` ends. Undefined for `create`. */
+  /** Settles when the run of `createAndWait` or `resume` ends. Undefined for `create`. */
   readonly waits?: Promise<unknown> | undefined;
   /** Undefined until the job is accepted. */
   jobId?: string | undefined;

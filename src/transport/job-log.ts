@@ -148,9 +148,8 @@ export class JobLog {
   #reportAccepted(
     job: Job,
     logged: LoggedJob,
-    options: { readonly to: JobListeners; readonly origin: JobOrigin },
+    { to, origin }: { readonly to: JobListeners; readonly origin: JobOrigin },
   ): void {
-    const { to, origin } = options;
     const { records, trace } = origin;
     logged.records = [...new Set([...logged.records, ...records])];
     logged.acceptedMs ??= to.now();

@@ -95,7 +95,7 @@ export interface JsonRequest<T> extends RequestBase {
   /** If true, an empty response is an error, because a job may exist. */
   readonly creates?: boolean;
   readonly call?: JobCall;
-  /** Settles when `createAndWait` ends. Undefined for `create`. */
+  /** Settles when the run of `createAndWait` or `resume` ends. Undefined for `create`. */
   readonly waits?: Promise<unknown> | undefined;
   readonly run?: CreateRun | undefined;
   extractJob?(data: T): JobSnapshot;
