@@ -6,7 +6,7 @@ export type OpenSession = (flags: GlobalFlags) => Session;
 export function runCommand<Flags extends object>(
   command: Command,
   open: OpenSession,
-  work: (session: Session, words: readonly string[], flags: Flags) => Promise<void>,
+  work: (session: Session, args: readonly string[], flags: Flags) => Promise<void>,
 ): Command {
   return command.action(async () => {
     const flags = command.optsWithGlobals<Flags & GlobalFlags>();
@@ -71,13 +71,13 @@ export function parseKey(text: string): string {
   throw new InvalidArgumentError('Pass 1 to 255 printable ASCII characters.');
 }
 
-export function collect(value: string, before: readonly string[] | undefined): readonly string[] {
-  return [...(before ?? []), value];
+export function collect(value: string, previous: readonly string[] | undefined): readonly string[] {
+  return [...(previous ?? []), value];
 }
 
 const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
 
-/** Parses a time such as `90s` or `1.5m` to milliseconds. A number without a unit is in seconds. */
+/** Parses a time, such as `90s` or `1.5m`, and returns milliseconds. A number without a unit is in seconds. */
 export function parseTime(text: string): number {
   const [, amount, unit = 's'] = /^(\d+(?:\.\d+)?)(ms|s|m|h)?$/.exec(text) ?? [];
   const ms = Number(amount) * (UNITS[unit] ?? Number.NaN);

@@ -39,8 +39,11 @@ export function expectedDurationMs(host: CliHost, kind: string): number | undefi
 export function recordDuration(host: CliHost, kind: string, ms: number): void {
   const file = fileOf(host);
   if (file === undefined || !(ms >= 0)) return;
-  const earlier = readDurations(file);
-  const durations: Durations = { ...earlier, [kind]: [...(earlier[kind] ?? []), ms].slice(-MAX_PER_KIND) };
+  const storedDurations = readDurations(file);
+  const durations: Durations = {
+    ...storedDurations,
+    [kind]: [...(storedDurations[kind] ?? []), ms].slice(-MAX_PER_KIND),
+  };
   try {
     mkdirSync(dirname(file), { recursive: true });
     writeFileSync(`${file}.${process.pid}`, JSON.stringify(durations));

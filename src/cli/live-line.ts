@@ -16,7 +16,7 @@ export interface LiveLine {
   /** Shows a line, which is updated every second. */
   show(line: () => string): void;
   /** Writes other text above the line. */
-  above(write: () => void): void;
+  printAbove(write: () => void): void;
   /** Removes the line. */
   end(): void;
 }
@@ -41,7 +41,7 @@ export function liveLineOf({ stderr, env }: LiveHost): LiveLine | undefined {
       if (isFirst) tick();
       else draw();
     },
-    above(write) {
+    printAbove(write) {
       update.clear();
       write();
       draw();

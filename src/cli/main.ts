@@ -40,8 +40,8 @@ Exit codes:
   ${EXIT.done} done, ${EXIT.failed} failed job, ${EXIT.usage} usage, ${EXIT.account} account or key, ${EXIT.service} service or network, ${EXIT.interrupted} interrupted
 `;
 
-export async function main(words: readonly string[], host: CliHost): Promise<number> {
-  const terminal = createTerminal(host, { isJson: wantsJson(words) });
+export async function main(args: readonly string[], host: CliHost): Promise<number> {
+  const terminal = createTerminal(host, { isJson: wantsJson(args) });
   const signal = host.signal ?? interruptSignal();
   let session: Session | undefined;
   const open: OpenSession = (flags) => {
@@ -49,7 +49,7 @@ export async function main(words: readonly string[], host: CliHost): Promise<num
     return session;
   };
   try {
-    await createProgram(open, host, terminal).parseAsync(words, { from: 'user' });
+    await createProgram(open, host, terminal).parseAsync(args, { from: 'user' });
     terminal.end();
     return session?.exitCode ?? EXIT.done;
   } catch (error) {
@@ -72,7 +72,7 @@ function createProgram(open: OpenSession, { stdout, stderr }: CliHost, { isJson 
     .addHelpText('after', HELP);
   withExamples(program, ['video "a fox at dawn" --out fox.mp4', 'sandbox']);
   for (const create of COMMANDS) program.addCommand(create(open));
-  for (const command of allOf(program)) {
+  for (const command of commandsOf(program)) {
     command
       .showSuggestionAfterError(false)
       .exitOverride(({ exitCode, code, message }) => {
@@ -93,7 +93,7 @@ function createProgram(open: OpenSession, { stdout, stderr }: CliHost, { isJson 
 function usageMessage(command: Command, text: string): string {
   const [, kind, name] = /^error: unknown (option|command) '([^']*)'$/.exec(text) ?? [];
   if (kind === undefined || name === undefined) return text.replace(/^error: /, 'Error: ');
-  const names = kind === 'command' ? command.commands.map((one) => one.name()) : flagsOf(command);
+  const names = kind === 'command' ? command.commands.map((subcommand) => subcommand.name()) : flagsOf(command);
   return `Error: Unknown ${kind} "${name}". ${didYouMean(name, names, { otherwise: '' })}`.trimEnd();
 }
 
@@ -102,17 +102,17 @@ function flagsOf({ options, parent }: Command): string[] {
   return [...options.flatMap(({ long }) => long ?? []), '--help', ...(parent ? flagsOf(parent) : [])];
 }
 
-function allOf(command: Command): Command[] {
-  return [command, ...command.commands.flatMap(allOf)];
+function commandsOf(command: Command): Command[] {
+  return [command, ...command.commands.flatMap(commandsOf)];
 }
 
 function commandName(command: Command): string {
   return command.parent ? `${commandName(command.parent)} ${command.name()}` : command.name();
 }
 
-function wantsJson(words: readonly string[]): boolean {
-  const end = words.indexOf('--');
-  return words.slice(0, end === -1 ? undefined : end).includes('--json');
+function wantsJson(args: readonly string[]): boolean {
+  const end = args.indexOf('--');
+  return args.slice(0, end === -1 ? undefined : end).includes('--json');
 }
 
 function reportFailure(

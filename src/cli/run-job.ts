@@ -32,7 +32,7 @@ export type JobCreators = {
   };
 };
 
-/** Checks the target, creates a job, waits for it, and saves its file. */
+/** Checks the target and creates a job. Without `--no-wait`, also waits for the job and saves its file. */
 export async function runJobCommand(
   session: Session,
   { call, params }: { readonly call: CallName; readonly params: CallParams },
@@ -62,9 +62,11 @@ export async function runJobCommand(
       creator.createAndWait(fields as never, {
         ...options,
         ...wait,
-        onCreated({ job, quoted_token_cost: quoted, warnings }) {
+        onCreated({ job, quoted_token_cost: quotedTokens, warnings }) {
           session.outcome.warnings = warnings;
-          terminal.note(`Job ${job.id} accepted${quoted === undefined ? '' : `, ${quoted} tokens reserved`}.`);
+          terminal.note(
+            `Job ${job.id} accepted${quotedTokens === undefined ? '' : `, ${quotedTokens} tokens reserved`}.`,
+          );
           onAccepted(job);
         },
       }),
@@ -79,8 +81,8 @@ export function waitOptions({ signal }: Session, { timeout, poll }: WaitFlags) {
 }
 
 /**
- * Waits for a job, shows its progress, and saves its file. Once the job is accepted, the message of an interruption has its ID.
- * `kind` identifies jobs that usually take equally long.
+ * Waits for a job, shows its progress, and saves its file. Once the job is accepted, the message of an interruption
+ * includes its ID. `kind` identifies jobs that usually take equally long.
  */
 export async function waitAndSave(
   session: Session,
@@ -145,14 +147,14 @@ function costOf({ status, finalTokenCost, quotedTokenCost, completedAt }: Job): 
 }
 
 /** Parses a reference: a public URL, a local file, or an upload ID. */
-export function referenceIn(text: string, folder = '.'): { kind: 'url' | 'upload' | 'file'; path: string } {
-  const path = folder === '.' ? text : resolve(folder, text);
-  if (/^https?:\/\//i.test(text)) return { kind: 'url', path };
+export function referenceIn(reference: string, folder = '.'): { kind: 'url' | 'upload' | 'file'; path: string } {
+  const path = folder === '.' ? reference : resolve(folder, reference);
+  if (/^https?:\/\//i.test(reference)) return { kind: 'url', path };
   const stats = statSync(path, { throwIfNoEntry: false });
   if (stats?.isFile()) return { kind: 'file', path };
-  if (!stats && !/[/\\.]/.test(text)) return { kind: 'upload', path };
+  if (!stats && !/[/\\.]/.test(reference)) return { kind: 'upload', path };
   const problem = stats ? 'is not a file' : 'does not exist';
-  throw new UsageError(`"${text}" ${problem}. Pass a file path, a URL, or an upload ID.`);
+  throw new UsageError(`"${reference}" ${problem}. Pass a file path, a URL, or an upload ID.`);
 }
 
 /** The fields of a reference: one for files and upload IDs, and one for URLs if the call supports them. */
@@ -206,8 +208,8 @@ export async function withUploadProgress<T>(
   } catch (error) {
     // The library's message contains only the field.
     if (!PreflightError.isInstance(error)) throw error;
-    const names = files.flatMap(({ field, path }) => (field === error.param ? [`"${path}"`] : []));
-    if (names.length === 0) throw error;
-    throw new UsageError(`${names.join(', ')}: ${error.message}`, { cause: error });
+    const paths = files.flatMap(({ field, path }) => (field === error.param ? [`"${path}"`] : []));
+    if (paths.length === 0) throw error;
+    throw new UsageError(`${paths.join(', ')}: ${error.message}`, { cause: error });
   }
 }

@@ -80,7 +80,9 @@ export function checkDirectory(folder: string): void {
   }
 }
 
-/** Saves a job's file, or streams it to stdout. If this fails, the error suggests the command that saves the file. */
+/**
+ * Saves a job's file, or streams it to stdout. If this fails, `session.next` suggests the command that saves the file.
+ */
 export async function saveTo(
   session: Session,
   job: Job,
@@ -109,8 +111,8 @@ async function stream({ terminal, signal }: Session, client: GenClient, job: Job
 }
 
 /**
- * Returns the command that saves a job's file, in the working directory if the target was invalid. Returns undefined if the
- * directory already has a different file with the job's name.
+ * Returns the command that saves a job's file: to the same target or, if that was invalid, to the working directory.
+ * Returns undefined if the directory already has a different file with the job's name.
  */
 function downloadStep(jobId: string, { out, force }: SaveFlags, error?: unknown): NextStep | undefined {
   const isConflict = DownloadError.isInstance(error) && error.code === 'file_exists';

@@ -25,7 +25,7 @@ export function bytesProgress(bytes: number, total: number | undefined): Progres
 }
 
 /** Formats a time as `1:05`. */
-function minutes(ms: number): string {
+function formatMinutes(ms: number): string {
   const seconds = Math.floor(ms / 1000);
   return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')}`;
 }
@@ -41,14 +41,14 @@ function bar(fraction: number): string {
 function liveText(label: string, { text, etaMs, fraction }: Progress, startMs: number, updatedMs: number): string {
   const nowMs = systemClock.now();
   const leftMs = etaMs === undefined ? 0 : etaMs - (nowMs - updatedMs);
-  const left = leftMs > 0 ? `, about ${minutes(leftMs)} left` : '';
-  const words = [
+  const remaining = leftMs > 0 ? `, about ${formatMinutes(leftMs)} left` : '';
+  const parts = [
     label,
     fraction === undefined ? undefined : bar(fraction),
     text,
-    `${minutes(nowMs - startMs)} elapsed${left}`,
+    `${formatMinutes(nowMs - startMs)} elapsed${remaining}`,
   ];
-  return plainText(words.filter((word) => word !== undefined).join('  '));
+  return plainText(parts.filter((word) => word !== undefined).join('  '));
 }
 
 export function megabytes(bytes: number): string {
@@ -65,13 +65,13 @@ function plainText(value: unknown): string {
 /** Serializes as one line, without control characters of a terminal. */
 function plainJson(value: unknown): string {
   const json = JSON.stringify(value) ?? 'null';
-  const escaped = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
-  return json.replace(UNSAFE, (char) => char.split('').map(escaped).join(''));
+  const escapeUnit = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
+  return json.replace(UNSAFE, (char) => char.split('').map(escapeUnit).join(''));
 }
 
 /** A command's output: results on stdout, everything else on stderr. */
 export interface Terminal {
-  /** If true, writes one JSON document to stdout, and nothing to stderr. */
+  /** If true, writes only JSON to stdout, and nothing to stderr. */
   readonly isJson: boolean;
   /** If true, progress is a line that is rewritten in place. */
   readonly isLive: boolean;
@@ -97,9 +97,9 @@ export interface OutputStreams extends LiveHost {
 
 export function createTerminal(host: OutputStreams, { isJson }: { isJson: boolean }): Terminal {
   const { stdout, stderr } = host;
-  const live = isJson ? undefined : liveLineOf(host);
+  const liveLine = isJson ? undefined : liveLineOf(host);
   const write = (stream: Writable, text: string) => {
-    if (live) live.above(() => stream.write(text));
+    if (liveLine) liveLine.printAbove(() => stream.write(text));
     else stream.write(text);
   };
   const note = (text: string) => {
@@ -111,9 +111,9 @@ export function createTerminal(host: OutputStreams, { isJson }: { isJson: boolea
   };
   return {
     isJson,
-    isLive: live !== undefined,
+    isLive: liveLine !== undefined,
     result(value, lines) {
-      live?.end();
+      liveLine?.end();
       if (isJson) stdout.write(`${plainJson(value)}\n`);
       else print(lines);
     },
@@ -128,16 +128,17 @@ export function createTerminal(host: OutputStreams, { isJson }: { isJson: boolea
     note,
     progress(label, { isLive = false } = {}) {
       const startMs = systemClock.now();
-      let last: string | number | undefined;
+      let lastStep: string | number | undefined;
       return (progress) => {
         const { text, step, etaMs } = progress;
         const updatedMs = systemClock.now();
-        if (live) live.show(() => liveText(label, progress, startMs, updatedMs));
-        else if (step !== last && !isLive) note(`${label}: ${text}${etaMs ? `, about ${minutes(etaMs)} left` : ''}`);
-        last = step;
+        if (liveLine) liveLine.show(() => liveText(label, progress, startMs, updatedMs));
+        else if (step !== lastStep && !isLive)
+          note(`${label}: ${text}${etaMs ? `, about ${formatMinutes(etaMs)} left` : ''}`);
+        lastStep = step;
       };
     },
-    end: () => live?.end(),
+    end: () => liveLine?.end(),
   };
 }
 

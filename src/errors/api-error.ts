@@ -110,7 +110,7 @@ export class UnprocessableEntityError extends APIError {
   }
 }
 
-/** 429: too many requests, or a full rate limit with `rateLimit: 'throw'`. Wait `retryAfterMs`. */
+/** 429: too many requests, or no free slot with `rateLimit: 'throw'`. Wait `retryAfterMs`. */
 export class RateLimitError extends APIError {
   protected static override get family() {
     return 'GenError/APIError/RateLimitError';

@@ -74,7 +74,7 @@ export function rowOf<T>(table: Readonly<Record<string, T>>, code: string): T | 
   return Object.hasOwn(table, code) ? table[code] : undefined;
 }
 
-/** A code of a rejected request. Open, because the service can add codes. */
+/** A code of a rejected request. Can be any string, because the service can add codes. */
 export type RequestErrorCode = keyof typeof REQUEST_ERRORS | (string & {});
-/** The `errorCode` of a failed job. Open, because the service can add codes. */
+/** The `errorCode` of a failed job. Can be any string, because the service can add codes. */
 export type JobErrorCode = keyof typeof JOB_ERRORS | (string & {});

@@ -3,7 +3,7 @@ import { type Details, GenError } from './gen-error.js';
 
 type UploadDetails = Details<UploadError, 'step', 'uploadId'>;
 
-/** Returns the recovery by the cause. A file that can't be read is a problem with this machine. */
+/** Returns the cause's recovery, if it has one. Otherwise, a file that can't be prepared must be replaced. */
 function uploadRecovery({ step, cause }: UploadDetails): Recovery {
   if (GenError.isInstance(cause)) return cause.recovery;
   return step === 'prepare' ? 'change_reference' : 'retry';

@@ -58,14 +58,14 @@ export class GenError extends Error {
   /** Returns the error as plain data for logs, without secrets and the stack. */
   toJSON(): Record<string, unknown> {
     const { name, message, cause } = this;
-    const plain: Record<string, unknown> = { name, message };
-    Object.assign(plain, this);
-    if (cause instanceof Error) plain.cause = { name: cause.name, message: cause.message };
-    return plain;
+    const json: Record<string, unknown> = { name, message };
+    Object.assign(json, this);
+    if (cause instanceof Error) json.cause = { name: cause.name, message: cause.message };
+    return json;
   }
 }
 
-/** Sets the key of the create on its error, unless the error has one. */
+/** Sets the idempotency key of a create on its error, unless the error has one. */
 export function withKey<T>(error: T, idempotencyKey: string | undefined): T {
   if (idempotencyKey !== undefined && GenError.isInstance(error) && error.idempotencyKey === undefined) {
     const value = idempotencyKey;
@@ -92,7 +92,7 @@ const mark = (error: Error, symbol: symbol): void => {
   Object.defineProperty(error, symbol, { value: true, configurable: true });
 };
 
-/** Marks an error of a call of which an attempt may have reached the service. */
+/** Marks the error of a call if one of its attempts may have reached the service. */
 export const markArrived = (error: Error): void => mark(error, MAY_HAVE_ARRIVED);
 
 /** Returns true if an earlier attempt may have reached the service, so that the call's outcome is unknown. */
@@ -105,7 +105,7 @@ export const isPage = (error: Error): boolean => IS_PAGE in error;
 
 export const markPassing = (error: Error): void => mark(error, MAY_PASS);
 
-/** Returns true if a retry can succeed. */
+/** Returns true if the cause may be temporary, so that a retry can succeed. */
 export const isPassing = (error: Error): boolean => MAY_PASS in error;
 
 /**

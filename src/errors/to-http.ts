@@ -29,11 +29,11 @@ export interface HttpAnswer {
 /** Statuses that {@link toHttp} returns. */
 export type HttpStatus = 400 | 402 | 404 | 409 | 413 | 422 | 429 | 500 | 502 | 504;
 
-/** Rejections that your user caused or can resolve. */
-const UNCHANGED = [400, 402, 404, 409, 413, 422, 429] as const;
+/** Statuses of rejections that your user caused or can resolve. */
+const UNCHANGED_STATUSES = [400, 402, 404, 409, 413, 422, 429] as const;
 
 /** Replacements for messages that address the developer or may contain an internal URL. */
-const PLAIN: Readonly<Record<number, string>> = {
+const PLAIN_MESSAGES: Readonly<Record<number, string>> = {
   402: 'The budget for generation is used up.',
   404: 'This does not exist.',
   409: 'This is in use. Try again later.',
@@ -93,7 +93,7 @@ function httpOutcome(error: unknown): HttpOutcome {
   return [500, 'internal_error', 'app'];
 }
 
-const DOWNLOADS: Readonly<Record<string, readonly [HttpStatus, HttpAnswer['fault']]>> = {
+const DOWNLOAD_OUTCOMES: Readonly<Record<string, readonly [HttpStatus, HttpAnswer['fault']]>> = {
   job_not_finished: [409, 'caller'],
   output_expired: [404, 'caller'],
   file_exists: [500, 'app'],
@@ -101,12 +101,12 @@ const DOWNLOADS: Readonly<Record<string, readonly [HttpStatus, HttpAnswer['fault
 };
 
 function downloadOutcome({ code }: DownloadError): HttpOutcome {
-  const [status, fault] = DOWNLOADS[code] ?? [502, 'service'];
+  const [status, fault] = DOWNLOAD_OUTCOMES[code] ?? [502, 'service'];
   return [status, code, fault];
 }
 
 function rejectionOutcome({ status, code }: APIError): HttpOutcome {
-  const unchanged = UNCHANGED.find((it) => it === status);
+  const unchanged = UNCHANGED_STATUSES.find((candidate) => candidate === status);
   if (unchanged === 402) return [unchanged, code, 'app'];
   if (unchanged !== undefined) return [unchanged, code, unchanged === 429 ? 'service' : 'caller'];
   // 401 and 403 are about the app's key, not its user.
@@ -120,7 +120,7 @@ function webhookOutcome({ reason, recovery }: WebhookVerificationError): HttpOut
 }
 
 function publicMessage(error: unknown, status: HttpStatus): string {
-  const plain = PLAIN[status] ?? 'The request is invalid.';
+  const plain = PLAIN_MESSAGES[status] ?? 'The request is invalid.';
   if (JobError.isInstance(error) && status === 502) return 'The generation failed. Try again later.';
   if (ALWAYS_PLAIN.includes(status) || !GenError.isInstance(error)) return plain;
   const { message } = UploadError.isInstance(error) && GenError.isInstance(error.cause) ? error.cause : error;

@@ -68,7 +68,7 @@ export function budgetName({ scope, per }: Pick<BudgetTerms, 'scope' | 'per'>): 
   return JSON.stringify([scope, per]);
 }
 
-function rounded(tokens: number): number {
+function roundTokens(tokens: number): number {
   return Math.round(tokens * PER_TOKEN) / PER_TOKEN;
 }
 
@@ -90,8 +90,8 @@ export function periodAt(per: BudgetPeriod, nowMs: number, sinceMs: number): { s
 
 /**
  * Returns when a reservation without a live owner expires: a lost create at the end of the next period, a quote at the
- * end of its own. Without a period, both last a day. Rounded, so that reservations from about the same time are stored
- * as one.
+ * end of its own period. Without a period, both last a day. Rounded, so that reservations from about the same time are
+ * stored as one.
  */
 export function expiresMs({ phase, sinceMs }: Reservation, per: BudgetPeriod): number {
   if (typeof per === 'number') return Math.ceil(sinceMs / per + (phase === 'accepted' ? 1 : 2)) * per;
@@ -152,16 +152,16 @@ export function withReservation(
   // An expired reservation has already been removed.
   if (sign < 0 && reserved.creates === 0) return state;
   const { unpricedId } = reservation;
-  const others = (reserved.unpriced ?? []).filter((it) => it !== unpricedId);
+  const others = (reserved.unpriced ?? []).filter((other) => other !== unpricedId);
   const unpriced = sign > 0 && unpricedId !== undefined ? [...others, unpricedId] : others;
-  const after: Reserved = {
+  const newReserved: Reserved = {
     creates: reserved.creates + sign,
-    tokens: Math.max(0, rounded(reserved.tokens + sign * (tokens ?? 0))),
+    tokens: Math.max(0, roundTokens(reserved.tokens + sign * (tokens ?? 0))),
     unknown: Math.max(0, reserved.unknown + (tokens === null ? sign : 0)),
     estimated: Math.max(0, reserved.estimated + (isLearned ? 0 : sign)),
     ...(unpriced.length > 0 && { unpriced }),
   };
-  return { ...state, reservations: { ...state.reservations, [name]: after } };
+  return { ...state, reservations: { ...state.reservations, [name]: newReserved } };
 }
 
 /** Returns the IDs of entries that have no price and no live owner. */
@@ -173,7 +173,7 @@ export function unpricedIn({ reservations }: BudgetState, isAlive: (owner: strin
 /** Adds tokens to the current period. A period in milliseconds starts with its first tokens. */
 export function withSpent(state: BudgetState, per: BudgetPeriod, tokens: number, nowMs: number): BudgetState {
   const startMs = state.startMs === 0 && typeof per === 'number' ? nowMs : state.startMs;
-  return { ...state, startMs, spentTokens: Math.max(0, rounded(state.spentTokens + tokens)) };
+  return { ...state, startMs, spentTokens: Math.max(0, roundTokens(state.spentTokens + tokens)) };
 }
 
 export interface BudgetSnapshot {
@@ -209,10 +209,10 @@ export function snapshotOf(
     else lost = sumOf(lost, reserved);
   }
   const { tokens, unknown } = sumOf(waiting, sent, lost);
-  const leftTokens = Math.max(0, rounded(maxTokens - spentTokens - tokens));
+  const leftTokens = Math.max(0, roundTokens(maxTokens - spentTokens - tokens));
   return {
     spentTokens,
-    reservedTokens: unknown > 0 ? rounded(tokens + leftTokens) : tokens,
+    reservedTokens: unknown > 0 ? roundTokens(tokens + leftTokens) : tokens,
     leftTokens: unknown > 0 ? 0 : leftTokens,
     endMs: periodAt(per, Math.max(nowMs, startMs), startMs).endMs,
     waiting,
@@ -225,7 +225,7 @@ export function snapshotOf(
 function sumOf(...all: readonly Reserved[]): Reserved {
   return all.reduce((a, b) => ({
     creates: a.creates + b.creates,
-    tokens: rounded(a.tokens + b.tokens),
+    tokens: roundTokens(a.tokens + b.tokens),
     unknown: a.unknown + b.unknown,
     estimated: a.estimated + b.estimated,
   }));
@@ -249,8 +249,8 @@ export function admissionOf(
   { tokens, isLearned }: ExpectedPrice,
   step: 'reserve' | 'send',
 ): Admission {
-  const unspent = rounded(maxTokens - spentTokens);
-  const fitsIn = (room: number) => (tokens === null ? room > 0 : tokens <= rounded(room));
+  const unspent = roundTokens(maxTokens - spentTokens);
+  const fitsIn = (room: number) => (tokens === null ? room > 0 : tokens <= roundTokens(room));
   if (!fitsIn(unspent)) return fitsIn(unspent + running.tokens) ? 'unresolved' : 'spent';
   const exposed = sumOf(sent, lost);
   const counted = step === 'send' ? exposed : sumOf(waiting, exposed);

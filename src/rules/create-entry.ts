@@ -118,8 +118,8 @@ export type EntryEvent =
   | { readonly type: 'released' };
 
 /**
- * All transitions: `NEXT_PHASE[phase][event]`. An event without an entry has no effect. For example, an `unsent` retry
- * doesn't prove that a lost create made no job.
+ * All transitions: `NEXT_PHASE[phase][event]`. An event that the table doesn't list has no effect. For example, an
+ * `unsent` retry doesn't prove that a lost create made no job.
  */
 export const NEXT_PHASE: Readonly<Record<CreatePhase, Partial<Record<EntryEvent['type'], CreatePhase>>>> = {
   open: {
@@ -188,7 +188,7 @@ function fieldsOf(entry: CreateEntry): CreateFields {
 }
 
 export function withFirst(owner: string, owners: readonly string[]): readonly string[] {
-  return [owner, ...owners.filter((it) => it !== owner)];
+  return [owner, ...owners.filter((other) => other !== owner)];
 }
 
 export function sendersOf(entry: CreateEntry): readonly string[] {

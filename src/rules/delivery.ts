@@ -3,7 +3,7 @@
 /** Maximum depth of nested causes, because a chain of causes may be circular. */
 export const MAX_CAUSES = 6;
 
-/** Errors of name resolution. Bun reports the last two if it never connected. */
+/** Errors of name resolution and of connecting. Bun reports the last two. */
 const NEVER_CONNECTED = /^(ENOTFOUND|EAI_[A-Z]+|UND_ERR_CONNECT_TIMEOUT|ConnectionRefused|FailedToOpenSocket)$/;
 
 /** A rejected certificate, or an incomplete TLS handshake. */
@@ -19,7 +19,7 @@ const NEVER_SENT_MESSAGE =
   /(^|reason: )(connect|getaddrinfo) E[A-Z_]+\b|^Client network socket disconnected before secure TLS connection was established|^Proxy response \(\d+\) !== 200 when HTTP Tunneling|client error \(Connect\)|: Unable to connect\.|^bad port$|wrong version number/;
 
 /** System calls that precede a connection. */
-const BEFORE_A_CONNECTION: readonly unknown[] = ['connect', 'getaddrinfo'];
+const SYSCALLS_BEFORE_CONNECTION: readonly unknown[] = ['connect', 'getaddrinfo'];
 
 /**
  * Returns true if the failure proves that nothing of the request was sent. It must come from name resolution,
@@ -28,16 +28,16 @@ const BEFORE_A_CONNECTION: readonly unknown[] = ['connect', 'getaddrinfo'];
  */
 export function provesUnsent(failure: unknown, depth = 0): boolean {
   if (!(failure instanceof Error) || depth > MAX_CAUSES) return false;
-  // The code of an AggregateError is that of one member only: one of several addresses or attempts.
+  // An AggregateError has the code of only one member, that is, of one of several addresses or attempts.
   if (failure instanceof AggregateError) {
-    return failure.errors.length > 0 && failure.errors.every((it) => provesUnsent(it, depth + 1));
+    return failure.errors.length > 0 && failure.errors.every((member) => provesUnsent(member, depth + 1));
   }
   return failedBeforeSending(failure) || provesUnsent(failure.cause, depth + 1);
 }
 
 function failedBeforeSending(error: Error & { readonly code?: unknown; readonly syscall?: unknown }): boolean {
   const { code, syscall, message } = error;
-  if (syscall !== undefined) return BEFORE_A_CONNECTION.includes(syscall) || isUnsentCode(String(code));
+  if (syscall !== undefined) return SYSCALLS_BEFORE_CONNECTION.includes(syscall) || isUnsentCode(String(code));
   return isUnsentCode(String(code)) || NEVER_SENT_MESSAGE.test(message);
 }
 

@@ -16,7 +16,7 @@ import {
 import type { CreateStep, JobRunState, ReadStep, RunEvent, StoreStep } from './run-state.js';
 
 /** Recoveries of an unsent create that may succeed later. */
-const TEMPORARY: readonly string[] = ['retry', 'retry_later', 'wait_and_retry'];
+const TEMPORARY_RECOVERIES: readonly string[] = ['retry', 'retry_later', 'wait_and_retry'];
 /** Maximum retries of storing a file. */
 const STORE_RETRIES = 10;
 
@@ -24,8 +24,8 @@ const STORE_RETRIES = 10;
  * Returns the state of a detached run after an event. Retries calls without a usable response, after which
  * {@link nextStep} would end the run. A webhook is only a hint, so the job is polled. Pure, with JSON in and out.
  */
-export function nextDetachedStep(before: JobRunState, event: RunEvent): JobRunState {
-  const run = countTime(before, event);
+export function nextDetachedStep(previousRun: JobRunState, event: RunEvent): JobRunState {
+  const run = countTime(previousRun, event);
   const { step } = run;
   if (event.type === 'job' && (step.type === 'read' || step.type === 'wait')) {
     if (event.job.id === step.jobId) return afterPoll(run, event);
@@ -38,12 +38,12 @@ export function nextDetachedStep(before: JobRunState, event: RunEvent): JobRunSt
     if (step.type === 'store') return afterStoreFailed(run, step, event.failure);
     if (step.type === 'create' && isRetried(event.failure)) return retryCreate(run, step, event.failure);
   }
-  return nextStep(before, event);
+  return nextStep(previousRun, event);
 }
 
-function afterPoll(before: JobRunState, event: JobRunEvent): JobRunState {
+function afterPoll(previousRun: JobRunState, event: JobRunEvent): JobRunState {
   const { job } = event;
-  const run = afterJob(before, event);
+  const run = afterJob(previousRun, event);
   const { filelessMs, elapsedMs } = run;
   if (isSettled(job) || filelessMs === null || Number(elapsedMs) - filelessMs < MAX_WITHOUT_FILE_MS) return run;
   const resumeStep: ReadStep = { type: 'read', jobId: job.id };
@@ -55,7 +55,7 @@ function afterPoll(before: JobRunState, event: JobRunEvent): JobRunState {
  * budget that other creates reserve, or another owner.
  */
 function isRetried({ kind, error }: CallFailure): boolean {
-  const isTemporary = error.name === 'ConnectionError' || TEMPORARY.includes(error.recovery ?? '');
+  const isTemporary = error.name === 'ConnectionError' || TEMPORARY_RECOVERIES.includes(error.recovery ?? '');
   return kind === 'lost' || kind === 'throttled' || (kind === 'unsent' && isTemporary);
 }
 
@@ -64,8 +64,8 @@ function retryCreate(run: JobRunState, next: CreateStep, failure: CallFailure): 
   const { kind: reason, retryAfterMs, error } = failure;
   const onTimeout = { type: 'fail', reason, error, resumeStep: next } as const;
   if (reason === 'throttled') return pauseBefore(run, { ms: slotMs(failure), next, onTimeout });
-  const failed = { ...run, failedCalls: run.failedCalls + 1 };
-  return pauseBefore(failed, { ms: retryAfterMs === null ? retryMs(failed) : slotMs(failure), next, onTimeout });
+  const failedRun = { ...run, failedCalls: run.failedCalls + 1 };
+  return pauseBefore(failedRun, { ms: retryAfterMs === null ? retryMs(failedRun) : slotMs(failure), next, onTimeout });
 }
 
 function afterPollFailed(run: JobRunState, step: ReadStep, failure: CallFailure): JobRunState {
@@ -76,8 +76,8 @@ function afterPollFailed(run: JobRunState, step: ReadStep, failure: CallFailure)
   }
   if (reason === 'throttled') return waitForPoll(run, step.jobId, Math.max(pollMs(run), slotMs(failure)));
   // The job is paid for, so a long Retry-After doesn't delay its poll further.
-  const failed = { ...run, pages, failedCalls: run.failedCalls + 1 };
-  return waitForPoll(failed, step.jobId, Math.max(pollMs(failed), Math.min(retryAfterMs ?? 0, MAX_POLL_MS)));
+  const failedRun = { ...run, pages, failedCalls: run.failedCalls + 1 };
+  return waitForPoll(failedRun, step.jobId, Math.max(pollMs(failedRun), Math.min(retryAfterMs ?? 0, MAX_POLL_MS)));
 }
 
 function afterStoreFailed(run: JobRunState, step: StoreStep, { kind: reason, error }: CallFailure): JobRunState {
@@ -85,26 +85,26 @@ function afterStoreFailed(run: JobRunState, step: StoreStep, { kind: reason, err
   if (reason !== 'lost' || run.failedCalls >= STORE_RETRIES) {
     return { ...run, step: { type: 'fail', reason, error, resumeStep } };
   }
-  const failed = { ...run, failedCalls: run.failedCalls + 1 };
+  const failedRun = { ...run, failedCalls: run.failedCalls + 1 };
   // The job is paid for, so the timeout no longer applies.
-  const ms = retryMs(failed);
-  return { ...failed, step: { type: 'wait', jobId: null, ms, leftMs: null, next: step, onTimeout: null } };
+  const ms = retryMs(failedRun);
+  return { ...failedRun, step: { type: 'wait', jobId: null, ms, leftMs: null, next: step, onTimeout: null } };
 }
 
-/** Milliseconds until the next poll. After a webhook, a failed poll is retried sooner. */
+/** Returns the milliseconds until the next poll. After a webhook, a failed poll is retried sooner. */
 function pollMs(run: JobRunState): number {
   const isUnconfirmed = run.isAnnounced && run.failedCalls > 0;
   return isUnconfirmed ? Math.min(retryMs(run), pollIntervalMs(run)) : pollIntervalMs(run);
 }
 
-/** Milliseconds until a call without a response is retried. Doubles with each failure. */
+/** Returns the milliseconds until a call without a response is retried. Doubles with each failure. */
 function retryMs(run: JobRunState): number {
   const { retryMs: maxMs } = run.rules;
   if (maxMs === undefined || maxMs === null) return pollIntervalMs(run);
   return Math.min(maxMs, MIN_WAIT_MS * 2 ** Math.min(run.failedCalls - 1, 20));
 }
 
-/** Milliseconds until the rate limit has a free slot. */
+/** Returns the milliseconds until the rate limit has a free slot. */
 function slotMs({ retryAfterMs }: CallFailure): number {
   return Math.max(retryAfterMs ?? DEFAULT_SLOT_WAIT_MS, MIN_WAIT_MS);
 }

@@ -66,14 +66,17 @@ export interface CallFailure {
   readonly keyIsUnused?: true;
 }
 
-/** Rejections that don't prove that no job exists: the request timed out, came too early, or its key is in use. */
-const UNCLEAR: readonly number[] = [408, 409, 425, 499];
-/** Rejections that precede the check of the key, so they prove nothing about an earlier attempt. */
-const BEFORE_THE_KEY: readonly number[] = [401, 403, 429];
+/**
+ * Statuses of rejections that don't prove that no job exists: the request timed out, came too early, or its key is in
+ * use.
+ */
+const UNCLEAR_STATUSES: readonly number[] = [408, 409, 425, 499];
+/** Statuses of rejections that precede the check of the key, so they prove nothing about an earlier attempt. */
+const STATUSES_BEFORE_KEY_CHECK: readonly number[] = [401, 403, 429];
 /** Statuses that are retried. A proxy sends 520 to 524 if its origin is unavailable or slow. */
-const RETRIED: readonly number[] = [408, 500, 502, 503, 504, 520, 521, 522, 523, 524];
+const RETRIED_STATUSES: readonly number[] = [408, 500, 502, 503, 504, 520, 521, 522, 523, 524];
 /** The only statuses that end a wait, because another poll would return the same status. */
-const ENDS_A_WAIT: readonly number[] = [400, 401, 403, 404];
+const WAIT_ENDING_STATUSES: readonly number[] = [400, 401, 403, 404];
 
 const BY_STATUS: Readonly<Record<number, readonly [typeof APIError, Recovery]>> = {
   400: [BadRequestError, 'change_request'],
@@ -126,7 +129,7 @@ export function failureKindOf(error: unknown): FailureKind | undefined {
   const status = documentedStatus(error);
   if (isBeforeTheKey(error) && mayHaveArrived(error)) return 'lost';
   if (status === 429 || error.code === 'dispatch_disabled') return 'throttled';
-  if (status < 400 || status >= 500 || UNCLEAR.includes(status)) return 'lost';
+  if (status < 400 || status >= 500 || UNCLEAR_STATUSES.includes(status)) return 'lost';
   return 'refused';
 }
 
@@ -140,7 +143,7 @@ export function mayHaveCreated(error: unknown): boolean {
 function isBeforeTheKey(error: unknown): boolean {
   return (
     APIError.isInstance(error) &&
-    (error.code === 'dispatch_disabled' || BEFORE_THE_KEY.includes(documentedStatus(error)))
+    (error.code === 'dispatch_disabled' || STATUSES_BEFORE_KEY_CHECK.includes(documentedStatus(error)))
   );
 }
 
@@ -193,7 +196,7 @@ function pollFailureKind(error: GenError): FailureKind {
 export function endsWait(error: unknown, pagesInRow = 1): boolean {
   if (!GenError.isInstance(error) || isPassing(error)) return false;
   if (isPage(error)) return isStrayPage(error) && pagesInRow >= MAX_PAGES;
-  if (APIError.isInstance(error)) return ENDS_A_WAIT.includes(documentedStatus(error));
+  if (APIError.isInstance(error)) return WAIT_ENDING_STATUSES.includes(documentedStatus(error));
   // Otherwise, the client can't make the call, for example without an API key, or with an invalid ID.
   return !hasNoResponse(error);
 }
@@ -218,7 +221,7 @@ export function isTransient(error: unknown): boolean {
 }
 
 function isTransientStatus(status: number): boolean {
-  return RETRIED.includes(status);
+  return RETRIED_STATUSES.includes(status);
 }
 
 /** Returns true if the service rejected the call with a 429, or the local rate limit is reached. */
@@ -233,8 +236,8 @@ export function isUncounted(status: number): boolean {
 
 /** Returns the error class and the default recovery for a status. */
 export function errorTypeOf(status: number): readonly [typeof APIError, Recovery] {
-  const known = BY_STATUS[status];
-  if (known !== undefined) return known;
+  const row = BY_STATUS[status];
+  if (row !== undefined) return row;
   if (status >= 500) return [ServerError, 'retry'];
   return [APIError, status >= 300 ? 'change_request' : 'none'];
 }

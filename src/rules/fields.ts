@@ -7,7 +7,7 @@ import { didYouMean, nearest } from '../schemas/spelling.js';
 
 export type FieldsCall = 'images' | 'videos' | 'videoEdits' | 'characters' | 'registration';
 
-const EVERY_CREATE = ['webhook_url', 'callback_url', 'idempotency_key'] as const;
+const COMMON_FIELDS = ['webhook_url', 'callback_url', 'idempotency_key'] as const;
 
 export const FRAME_FIELDS = [
   'first_frame_url',
@@ -29,20 +29,20 @@ export const DOCUMENTED_FIELDS = {
   images: [
     'model', 'prompt', 'ratio', 'resolution', 'response_format', 'watermark', 'safety_identifier', 'references',
     'reference_upload_ids', 'character_ids', 'reference_image_urls', 'referenceImageUrls', 'reference_images',
-    ...EVERY_CREATE,
+    ...COMMON_FIELDS,
   ],
   videos: [
     'model', 'prompt', 'content', 'duration', 'resolution', 'aspect_ratio', 'ratio', 'generate_audio', 'seed',
     'camera_fixed', 'watermark', 'safety_identifier', 'character_ids', 'video_reference_mode', 'intent',
     'reference_video_urls', 'reference_video_upload_ids', 'referenceVideoUrls', 'reference_videos',
     'reference_audio_urls', 'reference_audio_upload_ids', 'referenceAudioUrls', 'reference_audios',
-    ...FRAME_FIELDS, ...REFERENCE_IMAGE_FIELDS, ...EVERY_CREATE,
+    ...FRAME_FIELDS, ...REFERENCE_IMAGE_FIELDS, ...COMMON_FIELDS,
   ],
   videoEdits: [
     'model', 'prompt', 'content', 'edit_mode', 'duration', 'ratio', 'resolution', 'generate_audio',
-    'reference_image_upload_ids', 'reference_images', 'reference_audios', ...EDIT_SOURCE_FIELDS, ...EVERY_CREATE,
+    'reference_image_upload_ids', 'reference_images', 'reference_audios', ...EDIT_SOURCE_FIELDS, ...COMMON_FIELDS,
   ],
-  characters: ['mode', 'name', 'prompt', 'reference_upload_ids', 'aspect_ratio', 'resolution', ...EVERY_CREATE],
+  characters: ['mode', 'name', 'prompt', 'reference_upload_ids', 'aspect_ratio', 'resolution', ...COMMON_FIELDS],
   registration: ['mode', 'name', 'upload_id', 'idempotency_key'],
 } as const satisfies Readonly<Record<FieldsCall, readonly string[]>>;
 
@@ -98,16 +98,22 @@ function sameName(name: string, names: readonly string[]): string | undefined {
  */
 export function checkFieldNames(call: FieldsCall, params: Fields, extra: Fields = {}): void {
   const isEdit = call === 'videos' && params.intent === 'video_edit';
-  const documented: readonly string[] = [...DOCUMENTED_FIELDS[call], ...(isEdit ? DOCUMENTED_FIELDS.videoEdits : [])];
-  const replaced = documented.find((name) => name in extra);
-  if (replaced !== undefined)
-    throwInvalid(replaced, 'is a documented field. Pass it with the params, not in extraBody');
+  const documentedFields: readonly string[] = [
+    ...DOCUMENTED_FIELDS[call],
+    ...(isEdit ? DOCUMENTED_FIELDS.videoEdits : []),
+  ];
+  const duplicate = documentedFields.find((name) => name in extra);
+  if (duplicate !== undefined)
+    throwInvalid(duplicate, 'is a documented field. Pass it with the params, not in extraBody');
   for (const [name, value] of Object.entries(params)) {
-    if (value === undefined || documented.includes(name)) continue;
-    throw new PreflightError(`${nameOf(call)}: ${problemOfName(name, isEdit ? 'videoEdits' : call, documented)}`, {
-      code: INVALID_PARAMS,
-      param: name,
-    });
+    if (value === undefined || documentedFields.includes(name)) continue;
+    throw new PreflightError(
+      `${nameOf(call)}: ${problemOfName(name, isEdit ? 'videoEdits' : call, documentedFields)}`,
+      {
+        code: INVALID_PARAMS,
+        param: name,
+      },
+    );
   }
 }
 
@@ -117,17 +123,17 @@ export function checkForOptions(params: Fields): void {
     const isCallback = typeof value === 'function' && !isUploadField(name);
     if (isCallback || value instanceof AbortSignal || (isFields(value) && typeof value.withOptions === 'function')) {
       if (OPTION_NAMES.includes(name)) {
-        throw new PreflightError(isOption(name), { code: INVALID_PARAMS, param: name });
+        throw new PreflightError(optionMessage(name), { code: INVALID_PARAMS, param: name });
       }
       throwInvalid(name, 'cannot be sent. Pass options as the second argument');
     }
   }
 }
 
-const isOption = (name: string) => `"${name}" is an option: pass it as the second argument.`;
+const optionMessage = (name: string) => `"${name}" is an option: pass it as the second argument.`;
 
 function problemOfName(name: string, call: FieldsCall, documented: readonly string[]): string {
-  if (OPTION_NAMES.includes(name)) return isOption(name);
+  if (OPTION_NAMES.includes(name)) return optionMessage(name);
   const [intended = []] = INTENDED_FIELDS.find(([, ...names]) => sameName(name, names) !== undefined) ?? [];
   const advice = intended.find((text) => text.includes(' '));
   const field = sameName(name, documented) ?? intended.find((text) => documented.includes(text));
@@ -146,8 +152,8 @@ function problemOfName(name: string, call: FieldsCall, documented: readonly stri
 /** Code of an error for which the service documents none. */
 export const INVALID_PARAMS = 'invalid_params';
 
-function throwInvalid(param: string, problem: string, at = param): never {
-  throw new PreflightError(`${at}: ${problem}.`, { code: INVALID_PARAMS, param });
+function throwInvalid(param: string, problem: string, path = param): never {
+  throw new PreflightError(`${path}: ${problem}.`, { code: INVALID_PARAMS, param });
 }
 
 const UPLOAD_FIELD = /(^|_)upload_ids?$/;
@@ -200,19 +206,19 @@ function checkField(field: string, value: unknown, problemOf: ProblemOf): void {
 
 function checkItems(list: string, value: unknown): void {
   for (const [index, item] of [value].flat().entries()) {
-    const at = `${list}[${index}]`;
-    if (isOpaque(item)) throwInvalid(list, `must be an object with fields, not ${formatValue(item)}`, at);
+    const path = `${list}[${index}]`;
+    if (isOpaque(item)) throwInvalid(list, `must be an object with fields, not ${formatValue(item)}`, path);
     for (const [field, part] of Object.entries(isFields(item) ? item : {})) {
       const url = isFields(part) && !isOpaque(part) ? part.url : part;
       if (url === undefined || url === null) continue;
       if (!ITEM_FIELDS.includes(field)) {
         const meant = sameName(field, ITEM_FIELDS);
         const problem = meant ? `must be written ${meant}` : 'is not a documented field of an item';
-        throwInvalid(field, problem, `${at}.${field}`);
+        throwInvalid(field, problem, `${path}.${field}`);
       }
       if (!URL_FIELD.test(field)) continue;
       const problem = problemOfUrl(url, list === 'references' ? list : field);
-      if (problem !== undefined) throwInvalid(field, problem, `${at}.${field}`);
+      if (problem !== undefined) throwInvalid(field, problem, `${path}.${field}`);
     }
   }
 }
@@ -259,8 +265,8 @@ function uploadFieldFor(field: string): string {
   if (EDIT_SOURCE_FIELDS.some((name) => name === field)) return 'source_video_upload_id';
   if (FRAME_FIELDS.some((name) => name === field)) return field.replace('_url', '_upload_id');
   const kind = /image|video|audio/i.exec(field)?.[0].toLowerCase();
-  const ofImages = kind === 'image' ? ' (reference_upload_ids for images)' : '';
-  return kind === undefined ? 'a field that accepts upload IDs' : `reference_${kind}_upload_ids${ofImages}`;
+  const imageHint = kind === 'image' ? ' (reference_upload_ids for images)' : '';
+  return kind === undefined ? 'a field that accepts upload IDs' : `reference_${kind}_upload_ids${imageHint}`;
 }
 
 /** Returns true if JSON would drop the value's content: a file, bytes, or a function. */

@@ -15,7 +15,7 @@ export function isUnsatisfiable(status: number): boolean {
 }
 
 /** Statuses that may mean that the service is still publishing the file. */
-const UNPUBLISHED: readonly number[] = [400, 404, 409, 425];
+const UNPUBLISHED_STATUSES: readonly number[] = [400, 404, 409, 425];
 /** Milliseconds after `completedAt` in which a job's file may still be missing. */
 const PUBLISHING_MS = 30_000;
 
@@ -29,7 +29,7 @@ export function publishingMs(job: Partial<Job>, now: number): number {
 
 /** Returns true if a completed job's file may appear later. The job is paid for, so it must not be created again. */
 export function mayAppearLater(error: unknown): boolean {
-  return APIError.isInstance(error) && UNPUBLISHED.includes(error.status);
+  return APIError.isInstance(error) && UNPUBLISHED_STATUSES.includes(error.status);
 }
 
 /**

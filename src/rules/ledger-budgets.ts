@@ -13,14 +13,14 @@ import {
 import { type CountedBudget, type CreateEntry, entryJobId, isAccepted, processOf } from './create-entry.js';
 import { type LedgerTransaction, usedKeyOf } from './ledger-transaction.js';
 
-/** Returns true if a create reserves tokens but has no live owner. */
+/** Returns true if a create that may have been charged reserves tokens but has no live owner. */
 export function isEntryUnresolved(
   entry: CreateEntry,
   { per }: Pick<BudgetTerms, 'per'>,
-  at: { readonly nowMs: number; readonly isAlive: (owner: string) => boolean },
+  context: { readonly nowMs: number; readonly isAlive: (owner: string) => boolean },
 ): boolean {
   const reservation = reservationOf(entry);
-  return reservation !== undefined && isUnresolved(reservation, per, at);
+  return reservation !== undefined && isUnresolved(reservation, per, context);
 }
 
 export function countsIn({ budgets }: CreateEntry, terms: BudgetTerms): boolean {
@@ -51,9 +51,9 @@ function expectedOf(entry: CreateEntry): ExpectedPrice {
 
 /** Replaces an entry, and updates the reservations in its budgets. */
 export function replaceEntry(tx: LedgerTransaction, id: string, entry: CreateEntry): void {
-  const before = unreserve(tx, id);
+  const oldEntry = unreserve(tx, id);
   reserve(tx, id, entry, 1);
-  const [oldJob, newJob] = [entryJobId(before), entryJobId(entry)];
+  const [oldJob, newJob] = [entryJobId(oldEntry), entryJobId(entry)];
   if (oldJob !== undefined && oldJob !== newJob) tx.putJob(oldJob, undefined);
   if (newJob !== undefined && oldJob !== newJob) tx.putJob(newJob, id);
   tx.put(id, entry);
@@ -97,11 +97,11 @@ function unreserve(tx: LedgerTransaction, id: string): CreateEntry | undefined {
 }
 
 function reserve(tx: LedgerTransaction, id: string, entry: CreateEntry, sign: 1 | -1): void {
-  const reserved = reservationOf(entry);
-  if (reserved === undefined) return;
+  const baseReservation = reservationOf(entry);
+  if (baseReservation === undefined) return;
   const unpricedId = entry.tokens === null && entry.hasFixedPrice ? id : undefined;
-  const reservation = { ...reserved, unpricedId };
-  for (const budget of distinct(entry.budgets)) {
+  const reservation = { ...baseReservation, unpricedId };
+  for (const budget of distinctBudgets(entry.budgets)) {
     const state = budgetAt(tx.budget(budget), budget.per, tx);
     tx.putBudget(budget, withReservation(state, { ...reservation, per: budget.per }, expectedOf(entry), sign));
   }
@@ -135,7 +135,7 @@ export function closeIfStored(tx: LedgerTransaction, id: string): void {
 
 /** Adds tokens to the current period of each budget. */
 export function spend(tx: LedgerTransaction, budgets: readonly CountedBudget[], tokens: number): CountedBudget[] {
-  for (const budget of distinct(budgets)) {
+  for (const budget of distinctBudgets(budgets)) {
     const state = budgetAt(tx.budget(budget), budget.per, tx);
     tx.putBudget(budget, withSpent(state, budget.per, tokens, tx.nowMs));
   }
@@ -145,13 +145,16 @@ export function spend(tx: LedgerTransaction, budgets: readonly CountedBudget[], 
 /** Adjusts each budget's spent tokens, unless its period has ended in the meantime. */
 export function adjustSpent(tx: LedgerTransaction, budgets: readonly CountedBudget[], tokens: number): void {
   if (tokens === 0) return;
-  for (const budget of distinct(budgets)) {
+  for (const budget of distinctBudgets(budgets)) {
     const state = budgetAt(tx.budget(budget), budget.per, tx);
     if (state.startMs === budget.startMs) tx.putBudget(budget, withSpent(state, budget.per, tokens, tx.nowMs));
   }
 }
 
-/** Removes budgets with the same scope and period, which share their tokens even if their limits differ. */
-function distinct(budgets: readonly CountedBudget[]): readonly CountedBudget[] {
-  return budgets.filter((it, at) => budgets.findIndex((other) => budgetName(other) === budgetName(it)) === at);
+/**
+ * Returns the budgets without duplicates. Budgets with the same scope and period share their tokens, even if their
+ * limits differ.
+ */
+function distinctBudgets(budgets: readonly CountedBudget[]): readonly CountedBudget[] {
+  return budgets.filter((budget, at) => budgets.findIndex((other) => budgetName(other) === budgetName(budget)) === at);
 }

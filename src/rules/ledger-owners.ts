@@ -15,7 +15,7 @@ export function withOwner<T extends CreateEntry>(tx: LedgerTransaction, entry: T
 }
 
 export function withoutOwner<T extends CreateEntry>(entry: T, owner: string): T {
-  return { ...entry, owners: entry.owners.filter((it) => it !== owner) };
+  return { ...entry, owners: entry.owners.filter((other) => other !== owner) };
 }
 
 /** Records that a call starts or stops waiting for the job or storing its file. */
@@ -29,11 +29,11 @@ export function setJobOwner(tx: LedgerTransaction, id: string, owner: string, is
  * Records that the program has received a job's outcome, or has stored its file. A completed job is retained until its
  * file is stored.
  */
-export function acknowledge(tx: LedgerTransaction, id: string, what: 'outcome' | 'file'): void {
+export function acknowledge(tx: LedgerTransaction, id: string, subject: 'outcome' | 'file'): void {
   const entry = tx.entry(id);
   if (!entry || !isAccepted(entry)) return;
   // If a failed job's entry has an owner, the run continues with another job.
-  if (what === 'file' || (isFailedJob(entry) && !entry.owners.some(tx.isAlive))) closeEntry(tx, id);
+  if (subject === 'file' || (isFailedJob(entry) && !entry.owners.some(tx.isAlive))) closeEntry(tx, id);
 }
 
 export interface ClosedRun {
@@ -50,14 +50,15 @@ export function closeRun(tx: LedgerTransaction, { id, owner, isDelivered, isResu
   if (!entry?.owners.includes(owner)) return;
   // If the call ended before its request was settled, a job may exist.
   const isInFlight = sendersOf(entry).includes(owner);
-  const released = withoutOwner(isInFlight ? transition(entry, { type: 'responseLost' }) : entry, owner);
+  const releasedEntry = withoutOwner(isInFlight ? transition(entry, { type: 'responseLost' }) : entry, owner);
   const isOver =
     (isDelivered && (entry.phase === 'open' || isFailedJob(entry))) ||
     (!entry.retainUntilStored && entry.phase === 'ended' && entry.tokens !== null);
-  if (released.owners.length > 0) replaceEntry(tx, id, released);
+  if (releasedEntry.owners.length > 0) replaceEntry(tx, id, releasedEntry);
   else if (entry.phase === 'open' && entry.earlierJobs === undefined && !isResumed) removeEntry(tx, id);
-  else if (isOver) closeEntry(tx, id, released);
-  else replaceEntry(tx, id, entry.phase === 'sent' ? transition(released, { type: 'responseLost' }) : released);
+  else if (isOver) closeEntry(tx, id, releasedEntry);
+  else
+    replaceEntry(tx, id, entry.phase === 'sent' ? transition(releasedEntry, { type: 'responseLost' }) : releasedEntry);
 }
 
 /** Releases a create, because the user confirmed that no job exists under its key. Requests in flight still count. */
@@ -84,12 +85,12 @@ export function claimCreate(
 ): CreateEntry | undefined {
   const entry = tx.entry(id);
   if (!entry?.retainUntilStored) return undefined;
-  if (entry.owners.some((it) => tx.isAlive(it) && isInFlight(it))) return undefined;
+  if (entry.owners.some((other) => tx.isAlive(other) && isInFlight(other))) return undefined;
   // A sent create may have a job. An unsent create has lost its reservation, so it must reserve its price again.
-  const lost = entry.phase === 'sent' ? transition(entry, { type: 'responseLost' }) : entry;
-  const claimed = { ...transition(lost, { type: 'unsent', isReserved: false }), owners: [owner] };
-  replaceEntry(tx, id, claimed);
-  return claimed;
+  const lostEntry = entry.phase === 'sent' ? transition(entry, { type: 'responseLost' }) : entry;
+  const claimedEntry = { ...transition(lostEntry, { type: 'unsent', isReserved: false }), owners: [owner] };
+  replaceEntry(tx, id, claimedEntry);
+  return claimedEntry;
 }
 
 /** Removes a resumed create that has no job, or whose job the service doesn't know (`isUnknown`). */

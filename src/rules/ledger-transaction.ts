@@ -52,7 +52,7 @@ export interface LedgerProcess {
   readonly owners: ReadonlyMap<string, number>;
 }
 
-type Stored = { readonly entry: CreateEntry } | { readonly usedKey: UsedKey };
+type StoredValue = { readonly entry: CreateEntry } | { readonly usedKey: UsedKey };
 
 /** Reads and changes the ledger for a rule. */
 export class LedgerTransaction {
@@ -63,14 +63,14 @@ export class LedgerTransaction {
   readonly #values = new Map<string, unknown>();
   readonly #ttlMs = new Map<string, number>();
 
-  /** `read` contains the keys that were read, including those without a value. */
+  /** `readKeys` are the keys that were read, including those without a value. */
   constructor(
-    read: Pick<ReadonlySet<string>, 'has'>,
+    readKeys: Pick<ReadonlySet<string>, 'has'>,
     { nowMs, values }: { readonly nowMs: number; readonly values: Readonly<Record<string, string>> },
     process: LedgerProcess,
   ) {
     this.nowMs = nowMs;
-    this.#read = read;
+    this.#read = readKeys;
     this.#stored = values;
     this.#process = process;
   }
@@ -99,11 +99,11 @@ export class LedgerTransaction {
     const { isLeaseHeld, owners } = this.#process;
     if (isLeaseHeld) return;
     const leases = this.#get<Record<string, number>>(LEASES) ?? {};
-    const renewed = [...owners].map(([it, silentMs]) => [it, this.nowMs + LEASE_MS - silentMs] as const);
+    const renewedLeases = [...owners].map(([it, silentMs]) => [it, this.nowMs + LEASE_MS - silentMs] as const);
     // To save writes, a lease is renewed only after half of its duration.
-    if (renewed.every(([it, untilMs]) => Math.abs(untilMs - (leases[it] ?? 0)) < LEASE_MS / 2)) return;
-    const alive = Object.entries(leases).filter(([it]) => this.isAlive(it));
-    this.#set(LEASES, Object.fromEntries([...alive, ...renewed]), LEASE_MS);
+    if (renewedLeases.every(([it, untilMs]) => Math.abs(untilMs - (leases[it] ?? 0)) < LEASE_MS / 2)) return;
+    const liveLeases = Object.entries(leases).filter(([it]) => this.isAlive(it));
+    this.#set(LEASES, Object.fromEntries([...liveLeases, ...renewedLeases]), LEASE_MS);
   }
 
   entry(id: string): CreateEntry | undefined {
@@ -116,11 +116,11 @@ export class LedgerTransaction {
     return stored && 'usedKey' in stored ? stored.usedKey : undefined;
   }
 
-  /** Reads the value of a create. After its file has expired, returns only the key. */
-  #valueOf(id: string): Stored | undefined {
+  /** Returns the stored value of a create, or only its used key after its file has expired. */
+  #valueOf(id: string): StoredValue | undefined {
     const key = createKey(id);
     if (!this.#values.has(key) && !this.#read.has(key)) throw new MissingKeys([key, indexKey(id)]);
-    const stored = this.#get<Stored>(key);
+    const stored = this.#get<StoredValue>(key);
     if (!stored || !('entry' in stored)) return stored;
     const { entry } = stored;
     return entry.phase === 'ended' && entry.retainUntilMs <= this.nowMs ? { usedKey: usedKeyOf(entry) } : stored;
@@ -150,19 +150,19 @@ export class LedgerTransaction {
     const key = indexKey(id);
     const { [id]: listedMs, ...others } = this.#get<Record<string, number>>(key) ?? {};
     if (untilMs !== undefined && listedMs !== undefined && listedMs <= untilMs && untilMs - listedMs <= slackMs) return;
-    const expired = Object.entries(others).filter(([, it]) => it <= this.nowMs);
-    this.#expire(expired.map(([it]) => it));
-    const current = Object.entries(others).filter(([, it]) => it > this.nowMs);
-    const after = untilMs === undefined ? current : [...current, [id, untilMs] as const];
-    this.#set(key, after.length > 0 ? Object.fromEntries(after) : undefined, ENTRY_TTL_MS);
+    const expiredEntries = Object.entries(others).filter(([, it]) => it <= this.nowMs);
+    this.#expire(expiredEntries.map(([it]) => it));
+    const currentEntries = Object.entries(others).filter(([, it]) => it > this.nowMs);
+    const newEntries = untilMs === undefined ? currentEntries : [...currentEntries, [id, untilMs] as const];
+    this.#set(key, newEntries.length > 0 ? Object.fromEntries(newEntries) : undefined, ENTRY_TTL_MS);
   }
 
-  /** Replaces the entry of each job whose file has expired with its key. */
+  /** For each job whose file has expired, replaces the entry with its used key. */
   #expire(ids: readonly string[]): void {
     const missing = ids.map(createKey).filter((it) => !this.#values.has(it) && !this.#read.has(it));
     if (missing.length > 0) throw new MissingKeys(missing);
     for (const id of ids) {
-      const stored = this.#get<Stored>(createKey(id));
+      const stored = this.#get<StoredValue>(createKey(id));
       if (!stored || !('entry' in stored) || stored.entry.phase !== 'ended') continue;
       this.#set(createKey(id), { usedKey: usedKeyOf(stored.entry) }, KEY_TTL_MS);
       this.putJob(stored.entry.jobId, undefined);
@@ -203,20 +203,20 @@ export class LedgerTransaction {
   }
 
   changes(): Record<string, { readonly value: string; readonly ttlMs: number } | null> {
-    const changed = [...this.#ttlMs].flatMap(([key, ttlMs]) => {
+    const changedEntries = [...this.#ttlMs].flatMap(([key, ttlMs]) => {
       const value = this.#values.get(key);
-      const text = value === undefined ? undefined : JSON.stringify(value);
-      if (text === this.#stored[key] && this.#read.has(key)) return [];
-      return [[key, text === undefined ? null : { value: text, ttlMs }] as const];
+      const json = value === undefined ? undefined : JSON.stringify(value);
+      if (json === this.#stored[key] && this.#read.has(key)) return [];
+      return [[key, json === undefined ? null : { value: json, ttlMs }] as const];
     });
-    return Object.fromEntries(changed);
+    return Object.fromEntries(changedEntries);
   }
 
   #get<T>(key: string): T | undefined {
     if (this.#values.has(key)) return this.#values.get(key) as T | undefined;
     if (!this.#read.has(key)) throw new MissingKeys([key]);
-    const text = this.#stored[key];
-    const value: T | undefined = text === undefined ? undefined : JSON.parse(text);
+    const json = this.#stored[key];
+    const value: T | undefined = json === undefined ? undefined : JSON.parse(json);
     this.#values.set(key, value);
     return value;
   }

@@ -58,9 +58,9 @@ export function reuseCreate(tx: LedgerTransaction, request: ReserveRequest): Res
   const usedKey = tx.usedKey(id);
   const existing = tx.entry(id);
   const { digest, earlierJobs } = existing ?? usedKey ?? {};
-  const differs = digest !== undefined && entry.digest !== undefined && digest !== entry.digest;
+  const isDifferent = digest !== undefined && entry.digest !== undefined && digest !== entry.digest;
   // Later creates of a run may differ, because the run may change the model.
-  if (differs && isFirst) {
+  if (isDifferent && isFirst) {
     return { outcome: 'reused', jobId: earlierJobs?.[entry.sentKey] ?? entryJobId(existing) ?? usedKey?.jobId };
   }
   const hasJob = (usedKey && isFirst) || earlierJobs?.[entry.sentKey] !== undefined;
@@ -71,24 +71,24 @@ export function reuseCreate(tx: LedgerTransaction, request: ReserveRequest): Res
 
 /** Reserves a create's price in all its budgets and records the create, atomically. Joins an existing create. */
 export function reserveCreate(tx: LedgerTransaction, request: ReserveRequest): ReserveResult {
-  const reused = reuseCreate(tx, request);
-  if (reused) return reused;
+  const result = reuseCreate(tx, request);
+  if (result) return result;
   const { owner, entry, rejectsUnknown } = request;
   const id = existingId(tx, request.id, entry);
   const existing = tx.entry(id);
-  const before: CreateEntry = existing
+  const pricedEntry: CreateEntry = existing
     ? { ...existing, budgets: withLimits(existing.budgets, entry.budgets), ...currentPrice(tx, entry) }
     : { ...entry, ...currentPrice(tx, entry) };
-  const noRoom = noRoomFor(tx, before, { step: 'reserve', rejectsUnknown });
+  const noRoom = noRoomFor(tx, pricedEntry, { step: 'reserve', rejectsUnknown });
   if (noRoom) return noRoom;
   const jobId = entryJobId(existing);
   const lastJob = existing && jobId !== undefined ? { [existing.sentKey]: jobId } : {};
   const jobs = { ...tx.usedKey(id)?.earlierJobs, ...existing?.earlierJobs, ...lastJob };
-  const reserved = transition(before, { type: 'reserved', nowMs: tx.nowMs });
+  const reservedEntry = transition(pricedEntry, { type: 'reserved', nowMs: tx.nowMs });
   replaceEntry(tx, id, {
-    ...withOwner(tx, reserved, owner),
+    ...withOwner(tx, reservedEntry, owner),
     sentKey: entry.sentKey,
-    params: entry.params ?? before.params,
+    params: entry.params ?? pricedEntry.params,
     ...(Object.keys(jobs).length > 0 && { earlierJobs: jobs }),
   });
   return { outcome: 'recorded', id };
@@ -99,9 +99,9 @@ function currentPrice(
   tx: LedgerTransaction,
   entry: Pick<CreateEntry, 'account' | 'priceClass' | 'hasFixedPrice' | 'tokens' | 'isLearned'>,
 ): Pick<CreateEntry, 'tokens' | 'isLearned'> {
-  const learned = entry.hasFixedPrice ? tx.price(entry) : undefined;
+  const learnedPrice = entry.hasFixedPrice ? tx.price(entry) : undefined;
   const { tokens, isLearned } = entry;
-  return learned === undefined ? { tokens, isLearned } : { tokens: learned, isLearned: true };
+  return learnedPrice === undefined ? { tokens, isLearned } : { tokens: learnedPrice, isLearned: true };
 }
 
 /** Returns the first budget that can't cover the create, or undefined if all can. */
@@ -154,11 +154,11 @@ export function recordSent(tx: LedgerTransaction, { id, owner, params, sentKey }
   if (!entry) return { outcome: tx.usedKey(id) ? 'sent' : 'taken' };
   if (!entry.owners.includes(owner)) return { outcome: 'taken' };
   if (isAccepted(entry) || hasEarlierJob(entry, sentKey)) return { outcome: 'sent' };
-  const priced = entry.phase === 'open' ? { ...entry, ...currentPrice(tx, entry) } : entry;
-  const noRoom = entry.phase === 'open' ? noRoomFor(tx, priced, { step: 'send' }) : undefined;
+  const pricedEntry = entry.phase === 'open' ? { ...entry, ...currentPrice(tx, entry) } : entry;
+  const noRoom = entry.phase === 'open' ? noRoomFor(tx, pricedEntry, { step: 'send' }) : undefined;
   if (noRoom) return noRoom;
-  const sent = transition(markLostIfOrphaned(tx, priced), { type: 'sent', owner });
-  replaceEntry(tx, id, { ...sent, sentKey, params: params ?? entry.params });
+  const sentEntry = transition(markLostIfOrphaned(tx, pricedEntry), { type: 'sent', owner });
+  replaceEntry(tx, id, { ...sentEntry, sentKey, params: params ?? entry.params });
   return { outcome: 'sent' };
 }
 
@@ -213,20 +213,20 @@ export function acceptCreate(tx: LedgerTransaction, response: AcceptedResponse):
   const { jobId: lastJobId, earlierJobs = {} } = tx.usedKey(id) ?? {};
   if ([lastJobId, ...Object.values(earlierJobs)].includes(jobId)) return false;
   const entry = tx.entry(id) ?? fallback;
-  const released = run ? entry : withoutOwner(entry, owner);
+  const releasedEntry = run ? entry : withoutOwner(entry, owner);
   // If a run is repeated, the service returns the jobs that the run created before.
   const isRecorded = isAccepted(entry) && (entry.jobId === jobId || entry.sentKey !== sentKey);
   if (isRecorded || entry.earlierJobs?.[sentKey] === jobId) {
-    replaceEntry(tx, id, released);
+    replaceEntry(tx, id, releasedEntry);
     return false;
   }
   const tokens = isUncharged ? 0 : (quotedTokens ?? entry.tokens ?? tx.price(entry) ?? null);
-  const accepted = {
-    ...transition(released, { type: 'accepted', jobId, nowMs: tx.nowMs }),
+  const acceptedEntry = {
+    ...transition(releasedEntry, { type: 'accepted', jobId, nowMs: tx.nowMs }),
     tokens,
     isLearned: true,
   };
-  replaceEntry(tx, id, { ...accepted, sentKey, budgets: spend(tx, entry.budgets, tokens ?? 0) });
+  replaceEntry(tx, id, { ...acceptedEntry, sentKey, budgets: spend(tx, entry.budgets, tokens ?? 0) });
   // The entry doesn't persist, and no budget or run uses it.
   if (!entry.retainUntilStored && entry.budgets.length === 0 && entry.rules === null) closeEntry(tx, id);
   return tokens === null && entry.budgets.length > 0;
@@ -244,14 +244,14 @@ export interface FinalState {
 }
 
 /** Records that a create's job is final, and replaces the quote in its budgets with the charge. */
-export function endCreate(tx: LedgerTransaction, final: FinalState): void {
-  const { id, jobId, status, chargedTokens } = final;
+export function endCreate(tx: LedgerTransaction, finalState: FinalState): void {
+  const { id, jobId, status, chargedTokens } = finalState;
   const entry = tx.entry(id);
   // Earlier jobs of the run are already recorded as final.
   if (!entry || !isAccepted(entry) || entry.jobId !== jobId) return;
   // A webhook contains no expiry, so retain that of an earlier poll.
   const defaultMs = entry.phase === 'ended' ? entry.retainUntilMs : tx.nowMs + COMPLETED_TTL_MS;
-  const { expiresMs = defaultMs } = final;
+  const { expiresMs = defaultMs } = finalState;
   const tokens = chargedTokens ?? entry.tokens;
   if (entry.hasFixedPrice && entry.tokens === null && tokens !== null && tokens > 0) tx.learnPrice(entry, tokens);
   if (tokens !== null) adjustSpent(tx, entry.budgets, tokens - (entry.tokens ?? 0));
@@ -262,7 +262,7 @@ export function endCreate(tx: LedgerTransaction, final: FinalState): void {
   if (!entry.retainUntilStored && isSettled && entry.rules === null) closeEntry(tx, id);
 }
 
-/** A call that got no job. For its outcome, see `outcomeUnderKey`. */
+/** A create that returned no job. For its outcome, see `outcomeUnderKey`. */
 export interface FailedCreate {
   readonly id: string;
   readonly owner: string;
@@ -271,9 +271,9 @@ export interface FailedCreate {
   readonly run?: CallRun | undefined;
 }
 
-/** Records that a call got no job. Retains the entry if a job may exist, or if it belongs to a run. */
-export function failCreate(tx: LedgerTransaction, failed: FailedCreate): void {
-  const { id, owner, outcome, sentKey, run } = failed;
+/** Records that a create returned no job. Retains the entry if a job may exist, or if it belongs to a run. */
+export function failCreate(tx: LedgerTransaction, failure: FailedCreate): void {
+  const { id, owner, outcome, sentKey, run } = failure;
   const entry = tx.entry(id);
   if (!entry?.owners.includes(owner)) return;
   if (isAccepted(entry) || hasEarlierJob(entry, sentKey)) {
@@ -281,23 +281,23 @@ export function failCreate(tx: LedgerTransaction, failed: FailedCreate): void {
     return;
   }
   const isRun = entry.rules !== null || run?.isResumed === true;
-  const others = entry.owners.filter((it) => it !== owner);
-  const released = { ...entry, owners: run ? entry.owners : others };
+  const otherOwners = entry.owners.filter((it) => it !== owner);
+  const releasedEntry = { ...entry, owners: run ? entry.owners : otherOwners };
   if (outcome === 'lost') {
-    replaceEntry(tx, id, { ...transition(released, { type: 'responseLost' }), sentKey: sentKey ?? entry.sentKey });
+    replaceEntry(tx, id, { ...transition(releasedEntry, { type: 'responseLost' }), sentKey: sentKey ?? entry.sentKey });
     return;
   }
   // A rejection is final for other processes, which may have crashed. Other calls of this process settle their own
   // requests.
-  const isShared = others.some(outcome === 'refused' ? tx.isOwn : tx.isAlive);
-  const after =
+  const isShared = otherOwners.some(outcome === 'refused' ? tx.isOwn : tx.isAlive);
+  const nextEntry =
     outcome === 'refused' && !isShared
-      ? transition(released, { type: 'rejected', isReserved: false })
-      : withdraw(tx, released, owner, isShared);
+      ? transition(releasedEntry, { type: 'rejected', isReserved: false })
+      : withdraw(tx, releasedEntry, owner, isShared);
   // After a rejection, an ended run has no use for its entry either, unless it must still deliver earlier jobs.
   const isOver = !isRun || (!run && outcome === 'refused' && entry.earlierJobs === undefined);
-  if (after.phase === 'open' && !isShared && isOver) removeEntry(tx, id);
-  else replaceEntry(tx, id, after);
+  if (nextEntry.phase === 'open' && !isShared && isOver) removeEntry(tx, id);
+  else replaceEntry(tx, id, nextEntry);
 }
 
 /** Records the state of a run before it pauses or sends its next create. */

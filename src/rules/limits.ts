@@ -31,14 +31,14 @@ export const DOCUMENTED_LIMITS: Readonly<Record<DocumentedLimit, Rate>> = {
   'jobs.output': perMinute(300),
 };
 
-const WITHOUT_NUMBER: Rate = { limit: Number.POSITIVE_INFINITY, windowMs: 0 };
+const UNDOCUMENTED_RATE: Rate = { limit: Number.POSITIVE_INFINITY, windowMs: 0 };
 
 /** All rate limits of an account. If a limit's number isn't documented, only a 429 shows that it is reached. */
 export const RATES: Readonly<Record<RateLimitName, Rate>> = {
   ...DOCUMENTED_LIMITS,
-  'images.create': WITHOUT_NUMBER,
-  'videoEdits.create': WITHOUT_NUMBER,
-  'characters.create': WITHOUT_NUMBER,
+  'images.create': UNDOCUMENTED_RATE,
+  'videoEdits.create': UNDOCUMENTED_RATE,
+  'characters.create': UNDOCUMENTED_RATE,
 };
 
 /** Names of the rate limits. */

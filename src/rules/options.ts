@@ -12,20 +12,20 @@ export type OptionChecks = Readonly<Record<string, z.$ZodType>>;
 
 export type OptionsSchema = z.$ZodObject;
 
-/** Creates a schema of options by name. Any other name is an error. `what` describes the object in the message. */
-export function optionsOf(shape: OptionChecks, what?: string): OptionsSchema {
+/** Creates a schema of options by name. Any other name is an error. `expected` describes the object in the message. */
+export function optionsOf(shape: OptionChecks, expected?: string): OptionsSchema {
   const catchall = new z.$ZodNever({ type: 'never' });
-  return new z.$ZodObject({ type: 'object', shape, catchall, ...messageOf(what) });
+  return new z.$ZodObject({ type: 'object', shape, catchall, ...messageOf(expected) });
 }
 
 /** Adds a check of options that depend on each other. If it fails, the message says that `option` must be `what`. */
 export function refined(
   schema: OptionsSchema,
   isValid: (options: Readonly<Record<string, unknown>>) => boolean,
-  { option, what }: { readonly option: string; readonly what: string },
+  { option, what: expected }: { readonly option: string; readonly what: string },
 ): OptionsSchema {
   const fn = (options: unknown) => isFields(options) && isValid(options);
-  const check = new z.$ZodCustom({ type: 'custom', check: 'custom', fn, path: [option], ...messageOf(what) });
+  const check = new z.$ZodCustom({ type: 'custom', check: 'custom', fn, path: [option], ...messageOf(expected) });
   return new z.$ZodObject({ ...schema._zod.def, checks: [check] });
 }
 
@@ -34,24 +34,24 @@ export function refined(
  * function that accepts the options, for example `GenClient`. The message identifies a nested option by its path:
  * `limits['videos.create'].windowMs`.
  */
-export function checkOptions(owner: string, schema: OptionsSchema, given: unknown): void {
-  if (given !== undefined && !isFields(given)) {
-    throw new GenError(invalidOptionsMessage(owner, Object.keys(shapeAt(schema, []))[0], given));
+export function checkOptions(owner: string, schema: OptionsSchema, options: unknown): void {
+  if (options !== undefined && !isFields(options)) {
+    throw new GenError(invalidOptionsMessage(owner, Object.keys(shapeAt(schema, []))[0], options));
   }
-  const issues = issuesIn(schema, given ?? {}).map((issue) => innermostIssue(issue));
+  const issues = issuesIn(schema, options ?? {}).map((issue) => innermostIssue(issue));
   // Unknown names first, because a misspelled option may also be reported as missing.
   const issue = issues.find(({ code }) => code === 'unrecognized_keys') ?? issues[0];
   if (issue === undefined) return;
   const path = pathOf(issue.path);
   if (issue.code !== 'unrecognized_keys') {
-    const value = valueAt(given, issue.path);
+    const value = valueAt(options, issue.path);
     throw new GenError(
       `${path || 'options'} must be ${issue.message}${describeValue(issue, value)}.${fixOf(issue, value)}`,
     );
   }
-  const named = (name: string) => pathOf([...issue.path, name]);
-  const known = Object.keys(shapeAt(schema, issue.path)).map(named);
-  throw unknownOption(owner, named(issue.keys[0] ?? ''), known);
+  const fullName = (name: string) => pathOf([...issue.path, name]);
+  const knownNames = Object.keys(shapeAt(schema, issue.path)).map(fullName);
+  throw unknownOption(owner, fullName(issue.keys[0] ?? ''), knownNames);
 }
 
 /** Validates through Standard Schema, which returns zod's issues but, unlike `safeParse`, needs no error class. */
@@ -65,7 +65,10 @@ function issuesIn(schema: OptionsSchema, options: object): readonly z.$ZodIssue[
   return 'issues' in result ? (result.issues as readonly z.$ZodIssue[]) : [];
 }
 
-/** Describes the value. Hides a string that was passed as an object, a function, or a secret, because it may be a key. */
+/**
+ * Describes the value. Hides secrets, and strings that were passed instead of an object or a function, because they may
+ * be API keys.
+ */
 function describeValue(issue: z.$ZodIssue, value: unknown): string {
   const { hides } = (issue.code === 'custom' && issue.params) || {};
   if (hides === 'everything') return '';
@@ -75,8 +78,8 @@ function describeValue(issue: z.$ZodIssue, value: unknown): string {
 /** Returns the check's sentence about what to pass instead, if it has one. */
 function fixOf(issue: z.$ZodIssue, value: unknown): string {
   const { fix } = (issue.code === 'custom' && issue.params) || {};
-  const text: unknown = typeof fix === 'function' ? fix(value) : undefined;
-  return isText(text) ? ` ${text}` : '';
+  const sentence: unknown = typeof fix === 'function' ? fix(value) : undefined;
+  return isText(sentence) ? ` ${sentence}` : '';
 }
 
 function pathOf(path: readonly PropertyKey[]): string {
@@ -87,9 +90,10 @@ function pathOf(path: readonly PropertyKey[]): string {
 /** Returns the issue inside the matching form of a union, or the union's own issue if no form matches. */
 function innermostIssue(issue: z.$ZodIssue): z.$ZodIssue {
   if (issue.code !== 'invalid_union') return issue;
-  const inside = issue.errors.flat().map((inner) => innermostIssue(inner));
-  const best = inside.find(({ code }) => code === 'unrecognized_keys') ?? inside.find(({ path }) => path.length > 0);
-  return best === undefined ? issue : { ...best, path: [...issue.path, ...best.path] };
+  const innerIssues = issue.errors.flat().map((inner) => innermostIssue(inner));
+  const innerIssue =
+    innerIssues.find(({ code }) => code === 'unrecognized_keys') ?? innerIssues.find(({ path }) => path.length > 0);
+  return innerIssue === undefined ? issue : { ...innerIssue, path: [...issue.path, ...innerIssue.path] };
 }
 
 function shapeAt(schema: z.$ZodType, path: readonly PropertyKey[]): z.$ZodShape {
@@ -130,22 +134,22 @@ function messageOf(what: string | undefined): { readonly error?: () => string } 
 /** An option that may be missing or undefined. */
 export const optional = (innerType: z.$ZodType) => new z.$ZodOptional({ type: 'optional', innerType });
 
-/** A required value. `what` describes a valid one for the message. */
-export const required = (what: string, fits: (value: unknown) => boolean, hints: Hints = {}) =>
+/** A required value. `expected` describes a valid one for the message. */
+export const required = (expected: string, fits: (value: unknown) => boolean, hints: Hints = {}) =>
   new z.$ZodCustom({
     type: 'custom',
     check: 'custom',
     fn: fits,
     abort: true,
     params: { ...hints },
-    ...messageOf(what),
+    ...messageOf(expected),
   });
 
-/** A required object or function. A string may be a key that was passed by mistake, so messages never show it. */
-export const requiredObject = (what: string, fits: (value: unknown) => boolean) =>
-  required(what, fits, { hides: 'texts' });
+/** A required object or function. A string may be an API key that was passed by mistake, so messages never show it. */
+export const requiredObject = (expected: string, fits: (value: unknown) => boolean) =>
+  required(expected, fits, { hides: 'texts' });
 
-export const must = (what: string, fits: (value: unknown) => boolean) => optional(required(what, fits));
+export const must = (expected: string, fits: (value: unknown) => boolean) => optional(required(expected, fits));
 
 export const MILLISECONDS = 'a number of milliseconds above 0';
 
@@ -175,8 +179,8 @@ export const flag = must('true or false', (value) => typeof value === 'boolean')
 export const text = must('a non-empty string', isText);
 
 /** An optional secret. Messages never show it. */
-export const secret = (what: string, fits: (value: unknown) => boolean) =>
-  optional(required(what, fits, { hides: 'everything' }));
+export const secret = (expected: string, fits: (value: unknown) => boolean) =>
+  optional(required(expected, fits, { hides: 'everything' }));
 
 export const requiredCallback = requiredObject('a function', (value) => typeof value === 'function');
 
@@ -186,9 +190,9 @@ export const abortSignal = optional(
   requiredObject('an AbortSignal', (value) => hasMethods(value, ['addEventListener'])),
 );
 
-/** One of several forms. `what` describes all of them for the message. */
-export const either = (what: string, ...options: readonly z.$ZodType[]) =>
-  optional(new z.$ZodUnion({ type: 'union', options, ...messageOf(what) }));
+/** One of several forms. `expected` describes all of them for the message. */
+export const either = (expected: string, ...options: readonly z.$ZodType[]) =>
+  optional(new z.$ZodUnion({ type: 'union', options, ...messageOf(expected) }));
 
 export const anObject = optional(requiredObject('an object', isObject));
 
@@ -223,7 +227,7 @@ export const store = optional(
   }),
 );
 
-/** If a number is passed as a budget, the message suggests a budget with so many tokens. */
+/** If a number is passed as a budget, the message suggests a budget with that many tokens. */
 export const budget = optional(
   required('the result of createBudget({ maxTokens })', isBudget, {
     hides: 'texts',
@@ -276,7 +280,7 @@ export const REQUEST_CHECKS = {
   signal: abortSignal,
   timeoutMs: milliseconds,
   maxRetries: count,
-  // Validated with the key in the body.
+  // Validated together with the key in the body.
   idempotencyKey: anything,
   headers,
   extraBody: anObject,

@@ -55,8 +55,8 @@ export function withPoll(stats: JobStats, ageMs: number, hasCompleted: boolean):
   const { timing, shortestMs, runningMs } = stats;
   if (hasCompleted) {
     // A job that completes immediately must not delay the polls of all other jobs.
-    const tookMs = Math.max(ageMs, timing.firstMs);
-    return tookMs >= (shortestMs ?? Number.POSITIVE_INFINITY) ? stats : { ...stats, shortestMs: tookMs };
+    const durationMs = Math.max(ageMs, timing.firstMs);
+    return durationMs >= (shortestMs ?? Number.POSITIVE_INFINITY) ? stats : { ...stats, shortestMs: durationMs };
   }
   return shortestMs !== undefined || ageMs <= runningMs ? stats : { ...stats, runningMs: ageMs };
 }
@@ -115,8 +115,8 @@ const QUEUE_POLL_MS: Readonly<Record<JobCall, number>> = {
  * allows.
  */
 export function queuedPollMs(call: JobCall, jobs: number, rate: Partial<Rate> | undefined, random: number): number {
-  const documented = DOCUMENTED_LIMITS['jobs.get'];
-  const { limit, windowMs } = { ...documented, ...rate };
+  const documentedRate = DOCUMENTED_LIMITS['jobs.get'];
+  const { limit, windowMs } = { ...documentedRate, ...rate };
   const stretchedMs = ((jobs * windowMs) / (limit * POLL_SHARE)) * (1 + random / 4);
   return Math.round(Math.max(QUEUE_POLL_MS[call] * (1 + random / 2), stretchedMs));
 }
@@ -126,7 +126,7 @@ export type Durations = readonly number[];
 
 const MAX_DURATIONS = 20;
 /** Share of durations that is trimmed at each end before the mean is calculated, so that stalled jobs don't count. */
-const TRIMMED = 0.2;
+const TRIMMED_SHARE = 0.2;
 
 /** Returns the duration class: jobs with the same model, duration, and resolution take about as long. */
 export function durationClassOf({ call, model, duration, resolution }: PricedCall): string {
@@ -144,8 +144,8 @@ export function withDuration(durations: Durations, ms: number): Durations {
 export function expectedMs(durations: Durations): number | undefined {
   if (durations.length === 0) return undefined;
   const sorted = [...durations].sort((a, b) => a - b);
-  const trimmed = Math.floor(sorted.length * TRIMMED);
-  const middle = sorted.slice(trimmed, sorted.length - trimmed);
+  const trimmedCount = Math.floor(sorted.length * TRIMMED_SHARE);
+  const middle = sorted.slice(trimmedCount, sorted.length - trimmedCount);
   return Math.round(middle.reduce((sum, ms) => sum + ms, 0) / middle.length);
 }
 
@@ -165,10 +165,10 @@ export const ENDED: JobProgress = { etaMs: 0, progress: 1 };
 
 const MAX_PROGRESS = 0.99;
 
-/** Returns the progress of a job that has run for `ageMs`. `before` is the last reported value. */
-export function progressOf(durationMs: number | undefined, ageMs: number, before = 0): JobProgress {
-  if (durationMs === undefined) return { etaMs: undefined, progress: before > 0 ? before : undefined };
-  const progress = Math.max(before, Math.min(MAX_PROGRESS, durationMs > 0 ? ageMs / durationMs : MAX_PROGRESS));
+/** Returns the progress of a job that has run for `ageMs`. `lastProgress` is the last reported value. */
+export function progressOf(durationMs: number | undefined, ageMs: number, lastProgress = 0): JobProgress {
+  if (durationMs === undefined) return { etaMs: undefined, progress: lastProgress > 0 ? lastProgress : undefined };
+  const progress = Math.max(lastProgress, Math.min(MAX_PROGRESS, durationMs > 0 ? ageMs / durationMs : MAX_PROGRESS));
   // A job that takes longer than expected is always 99% complete.
   const etaMs = Math.round(Math.max(durationMs - ageMs, ageMs * (1 - MAX_PROGRESS)));
   return { etaMs, progress };

@@ -73,7 +73,7 @@ function paramsOf(call: FieldsCall, body: unknown, { extra }: CheckOptions = {})
   return params;
 }
 
-/** Throws if the params are not a plain object, because JSON would drop their content. */
+/** Throws if the params aren't an object, or are one whose content JSON would drop. */
 export function requireParams(body: unknown): void {
   const prototype: unknown = isFields(body) ? Object.getPrototypeOf(body) : undefined;
   // An instance of an app's class has fields. FormData, Map, and similar objects have none.
@@ -232,7 +232,7 @@ export function checkVideo(body: unknown, warn: (message: string) => void, optio
   adviseHttps(params, warn);
 }
 
-/** Validates params of an edit. For a video with `intent`, `options.fallback` is the default model. */
+/** Validates params of an edit. */
 export function checkVideoEdit(body: unknown, warn: (message: string) => void, options: CheckOptions = {}): void {
   const params = paramsOf('videoEdits', body, options);
   checkEdit(params, warn, options);

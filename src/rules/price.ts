@@ -24,7 +24,9 @@ function hasReferences(body: unknown): boolean {
   return Object.keys(isFields(body) ? body : {}).some((name) => name.startsWith('reference') || name === 'content');
 }
 
-/** Returns the fields of the body that determine its price. An edit by `intent` is priced as an edit. */
+/**
+ * Returns the fields of the body that determine its price. A video with `intent: 'video_edit'` is priced as an edit.
+ */
 export function pricedCallOf(call: JobCall, body: unknown): PricedCall {
   const { model, duration, resolution, generate_audio: audio, intent }: Fields = isFields(body) ? body : {};
   return {

@@ -11,7 +11,9 @@ import type { Rate } from './limits.js';
 export interface RateLimitState {
   /** Calls in flight, with the time when each lease on a slot expires unless renewed. */
   readonly inFlight: Map<string, number>;
-  /** When calls that the service may still count ended, earliest first. Each client applies its own window to them. */
+  /**
+   * End times of calls that the service may still count, earliest first. Each client applies its own window to them.
+   */
   readonly endTimes: number[];
   /** The longest cool-down among the clients that use the limit. */
   maxCoolDownMs: number;
@@ -118,7 +120,7 @@ export const SLOW_START_MS = 60_000;
 const MAX_SLOW_START = 512;
 const FIRST_ROUND: SlowStart = { size: 1, accepted: 0, calls: new Set() };
 
-/** Takes a turn at `nowMs`, in the clock that all users of the limit share. Mutates the state. */
+/** Takes a turn at `nowMs`, by the clock that all users of the limit share. Mutates the state. */
 export function updateSlots(state: RateLimitState, turn: RateLimitTurn, limit: Rate, nowMs: number): RateLimitReply {
   const { owner, queued, immediate } = turn;
   state.maxCoolDownMs = Math.max(state.maxCoolDownMs, coolDownMsOf(limit));
@@ -126,19 +128,19 @@ export function updateSlots(state: RateLimitState, turn: RateLimitTurn, limit: R
   const changes = [expireSlots(state, nowMs), applyUpdates(state, turn, limit, nowMs), renewLeases(state, turn, nowMs)];
   const free = freeSlots(state, limit, nowMs);
   const position = state.queue.findIndex((entry) => entry.owner === owner);
-  const before = position < 0 ? newPosition(state, turn) : position;
-  const others = state.queue.length - (position < 0 ? 0 : 1);
-  const repeated = queued.filter((id) => state.inFlight.has(id));
-  const waiting = queued.filter((id) => !state.inFlight.has(id));
+  const entriesAhead = position < 0 ? newPosition(state, turn) : position;
+  const otherEntries = state.queue.length - (position < 0 ? 0 : 1);
+  const repeatedGrants = queued.filter((id) => state.inFlight.has(id));
+  const waitingCalls = queued.filter((id) => !state.inFlight.has(id));
   // The first in the queue may use any free slot. Further slots are divided among all in the queue.
-  const maxGrants = before < free ? Math.max(1, Math.floor(free / (others + 1))) : 0;
-  const fromQueue = waiting.slice(0, maxGrants);
-  const isServed = fromQueue.length === waiting.length;
-  const withoutQueue = isServed ? immediate.slice(0, Math.max(0, free - fromQueue.length - others)) : [];
-  const grants = [...fromQueue, ...withoutQueue];
+  const maxGrants = entriesAhead < free ? Math.max(1, Math.floor(free / (otherEntries + 1))) : 0;
+  const queueGrants = waitingCalls.slice(0, maxGrants);
+  const isServed = queueGrants.length === waitingCalls.length;
+  const immediateGrants = isServed ? immediate.slice(0, Math.max(0, free - queueGrants.length - otherEntries)) : [];
+  const grants = [...queueGrants, ...immediateGrants];
   for (const id of grants) occupySlot(state, id, limit, nowMs + turn.leaseMs);
-  const isMoved = fromQueue.length > 0;
-  const ahead = isMoved || isServed ? others : before;
+  const isMoved = queueGrants.length > 0;
+  const ahead = isMoved || isServed ? otherEntries : entriesAhead;
   const waitMs = waitOf(state, { limit, nowMs, ahead, isDetached });
   const retention =
     turn.positionMs === 'untilRetry'
@@ -149,8 +151,8 @@ export function updateSlots(state: RateLimitState, turn: RateLimitTurn, limit: R
   const hasMoved = updateQueue(state, turn, { position, isMoved, isQueued, ...retention });
   const isChanged = [...changes, hasMoved, grants.length > 0 && isCounted(state)].includes(true);
   if (isChanged) state.changedMs = nowMs;
-  const isDone = isServed && withoutQueue.length === immediate.length;
-  return { granted: [...repeated, ...grants], ahead, waitMs: isDone ? 0 : waitMs, isChanged };
+  const isDone = isServed && immediateGrants.length === immediate.length;
+  return { granted: [...repeatedGrants, ...grants], ahead, waitMs: isDone ? 0 : waitMs, isChanged };
 }
 
 /** A rate limit as seen by a call with `ahead` others before it. */
@@ -245,13 +247,17 @@ function afterCall(slowStart: SlowStart, id: string, outcome: SlotOutcome): Slow
 
 function withoutCall(slowStart: SlowStart, id: string): SlowStart {
   if (!slowStart.calls.has(id)) return slowStart;
-  return { ...slowStart, calls: new Set([...slowStart.calls].filter((it) => it !== id)) };
+  return { ...slowStart, calls: new Set([...slowStart.calls].filter((other) => other !== id)) };
 }
 
 /** Renews the leases of a live process. Returns true if one was due. */
-function renewLeases({ inFlight }: RateLimitState, { inFlight: own, leaseMs }: RateLimitTurn, nowMs: number): boolean {
+function renewLeases(
+  { inFlight }: RateLimitState,
+  { inFlight: ownCalls, leaseMs }: RateLimitTurn,
+  nowMs: number,
+): boolean {
   let isChanged = false;
-  for (const id of own) {
+  for (const id of ownCalls) {
     const untilMs = inFlight.get(id) ?? 0;
     if (untilMs > nowMs + leaseMs - RENEW_MS) continue;
     inFlight.delete(id);
@@ -285,7 +291,7 @@ function occupySlot(state: RateLimitState, id: string, limit: Rate, untilMs: num
     state.slowStart = { ...slowStart, calls: new Set([...slowStart.calls, id]) };
 }
 
-/** Index of a new entry: last, or after the last urgent entry. */
+/** Returns the index for a new entry: last or, if it is urgent, after the last urgent entry. */
 function newPosition({ queue }: RateLimitState, { isUrgent = false }: RateLimitTurn): number {
   const at = isUrgent ? queue.findIndex((entry) => !entry.isUrgent) : -1;
   return at < 0 ? queue.length : at;

@@ -26,7 +26,7 @@ export function hasError(body: unknown): boolean {
   return isFields(body) && (isFields(body.error) || isText(body.error));
 }
 
-/** A body without an envelope is the record itself, and may have an `error` field. */
+/** Returns true if the body is a record without an envelope. A record may have an `error` field. */
 function isRecord(body: object): boolean {
   return 'id' in body || 'job' in body;
 }

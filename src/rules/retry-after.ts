@@ -11,11 +11,11 @@ export function parseHttpDate(text: string, now: number): number | undefined {
   if (!parts) return undefined;
   const { day, month, year = '', time = '' } = parts;
   // Date.parse rejects leap seconds, and converts February 30 to March 2.
-  const at = Date.parse(`${day} ${month} ${fullYear(year, now)} ${time.replace(/60$/, '59')} GMT`);
-  return new Date(at).getUTCDate() === Number(day) ? at + (time.endsWith('60') ? 1000 : 0) : undefined;
+  const dateMs = Date.parse(`${day} ${month} ${fullYear(year, now)} ${time.replace(/60$/, '59')} GMT`);
+  return new Date(dateMs).getUTCDate() === Number(day) ? dateMs + (time.endsWith('60') ? 1000 : 0) : undefined;
 }
 
-/** A two-digit year more than 50 years ahead is in the past (RFC 9110). */
+/** Returns a year of two or four digits. A two-digit year more than 50 years ahead is in the past (RFC 9110). */
 function fullYear(digits: string, now: number): number {
   if (digits.length === 4) return Number(digits);
   const thisYear = new Date(now).getUTCFullYear();

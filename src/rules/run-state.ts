@@ -180,9 +180,8 @@ export function startRun({ key, shortKey, rules }: RunStart): JobRunState {
 }
 
 /**
- * Restarts a run that has ended, with a new timeout. It waits for its job again, replaces a failed job under a new key,
- * or resends a rejected create under the same key. A run that is still in progress or has a completed job is not
- * changed.
+ * Restarts an ended run with a new timeout. It waits for its job again, replaces a failed job under a new key, or
+ * resends a rejected create under the same key. A run that is still in progress or has a completed job is not changed.
  */
 export function resumeRun(run: JobRunState): JobRunState {
   const { step, rules, key, shortKey, tries, failed, failedJobs, refusedKeys, refusal } = run;

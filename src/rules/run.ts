@@ -38,8 +38,8 @@ const FREE_WAKES = 50;
  *   sent again.
  * - A wait that would exceed the timeout doesn't begin.
  */
-export function nextStep(before: JobRunState, event: RunEvent): JobRunState {
-  const run = countTime(before, event);
+export function nextStep(previousRun: JobRunState, event: RunEvent): JobRunState {
+  const run = countTime(previousRun, event);
   const { step } = run;
   if (step.type === 'create') {
     if (event.type === 'job') return afterCreate(run, step, event);
@@ -48,19 +48,19 @@ export function nextStep(before: JobRunState, event: RunEvent): JobRunState {
   if (step.type !== 'wait') return run;
   // The driver may poll the job itself.
   if (event.type === 'job') return event.job.id === step.jobId ? afterJob(run, event) : run;
-  return event.type === 'waited' ? waited(run, event) : run;
+  return event.type === 'waited' ? afterWait(run, event) : run;
 }
 
 function afterCreate(run: JobRunState, { key }: CreateStep, event: JobRunEvent): JobRunState {
-  const created: JobTry = { jobId: event.job.id, idempotencyKey: key, status: event.job.status };
-  const reset = { refusedKeys: 0, refusal: null, failedCalls: 0, isAnnounced: false, filelessMs: null };
-  return afterJob({ ...run, ...reset, tries: [...run.tries, created] }, event);
+  const newTry: JobTry = { jobId: event.job.id, idempotencyKey: key, status: event.job.status };
+  const resetFields = { refusedKeys: 0, refusal: null, failedCalls: 0, isAnnounced: false, filelessMs: null };
+  return afterJob({ ...run, ...resetFields, tries: [...run.tries, newTry] }, event);
 }
 
-export function afterJob(before: JobRunState, event: JobRunEvent): JobRunState {
+export function afterJob(previousRun: JobRunState, event: JobRunEvent): JobRunState {
   const { job } = event;
-  const filelessMs = job.status === 'completed' ? (before.filelessMs ?? before.elapsedMs) : null;
-  const run = { ...before, tries: withJob(before.tries, job), failedCalls: 0, pages: 0, filelessMs };
+  const filelessMs = job.status === 'completed' ? (previousRun.filelessMs ?? previousRun.elapsedMs) : null;
+  const run = { ...previousRun, tries: withJob(previousRun.tries, job), failedCalls: 0, pages: 0, filelessMs };
   if (!isSettled(job)) return { ...waitForPoll(run, job.id), isAnnounced: false };
   if (job.status !== 'completed') return afterFailure({ ...run, failedJobs: run.failedJobs + 1 }, event);
   const end: LastStep = { type: 'end', job, error: null, resumeStep: null };
@@ -68,8 +68,8 @@ export function afterJob(before: JobRunState, event: JobRunEvent): JobRunState {
 }
 
 /** Handles a failed job. The only place that creates another job, because the failure is certain. */
-function afterFailure(before: JobRunState, { job, error }: JobRunEvent): JobRunState {
-  const run: JobRunState = { ...before, failed: { job, error: error ?? null } };
+function afterFailure(previousRun: JobRunState, { job, error }: JobRunEvent): JobRunState {
+  const run: JobRunState = { ...previousRun, failed: { job, error: error ?? null } };
   const end: LastStep = { type: 'end', job, error: error ?? null, resumeStep: createStep({ ...run, model: null }) };
   const seconds = Number(job.errorData?.retry_after);
   const requestedMs = seconds > 0 ? seconds * 1000 : null;
@@ -100,11 +100,11 @@ function recover(run: JobRunState, { errorCode }: Job): JobRunState | undefined 
 function afterCreateFailed(run: JobRunState, step: CreateStep, failure: CallFailure): JobRunState {
   const { kind: reason, retryAfterMs, error } = failure;
   const onTimeout: LastStep = { type: 'fail', reason, error, resumeStep: step };
-  if (reason === 'review') return rejectedForReview(run, step, failure);
+  if (reason === 'review') return afterReviewRejection(run, step, failure);
   if (reason === 'refused') {
     // The key stays the same, because the service didn't check it, and an earlier response may have been lost.
     if (failure.keyIsUnused) return { ...run, step: onTimeout };
-    return rejected(run, step, failure);
+    return afterRejection(run, step, failure);
   }
   if (reason === 'throttled' && run.refusal !== null && step.isSecondKey) {
     // A run must not wait between its two keys, so it starts over with its own key.
@@ -118,14 +118,14 @@ function afterCreateFailed(run: JobRunState, step: CreateStep, failure: CallFail
  * Ends a run whose create was rejected. When it is resumed, the run sends its own key first, so that it finds a job that
  * the key has created meanwhile. If the service repeats the rejection, a new key is sent immediately.
  */
-function rejected(run: JobRunState, step: CreateStep, failure: CallFailure): JobRunState {
+function afterRejection(run: JobRunState, step: CreateStep, failure: CallFailure): JobRunState {
   const { kind, error } = failure;
-  const refused: JobRunState = step.isSecondKey
+  const refusedRun: JobRunState = step.isSecondKey
     ? { ...run, refusedKeys: run.refusedKeys + 1 }
     : { ...run, refusal: refusalOf(failure) };
   if (!step.isSecondKey && isRepeated(run, failure))
-    return { ...refused, step: createStep(refused, refused.refusedKeys + 1) };
-  return { ...refused, step: { type: 'fail', reason: kind, error, resumeStep: createStep(refused) } };
+    return { ...refusedRun, step: createStep(refusedRun, refusedRun.refusedKeys + 1) };
+  return { ...refusedRun, step: { type: 'fail', reason: kind, error, resumeStep: createStep(refusedRun) } };
 }
 
 /**
@@ -133,16 +133,16 @@ function rejected(run: JobRunState, step: CreateStep, failure: CallFailure): Job
  * remains usable. The run's own key is sent first: otherwise, a run that is repeated from its start could get two keys
  * accepted. If the service repeats the rejection, a new key is sent immediately.
  */
-function rejectedForReview(run: JobRunState, step: CreateStep, failure: CallFailure): JobRunState {
+function afterReviewRejection(run: JobRunState, step: CreateStep, failure: CallFailure): JobRunState {
   const { kind, retryAfterMs, error } = failure;
   const onTimeout: LastStep = { type: 'fail', reason: kind, error, resumeStep: createStep(run) };
   const waitMs = retryAfterMs ?? DEFAULT_REVIEW_WAIT_MS;
   if (step.isSecondKey) return resubmit({ ...run, refusedKeys: run.refusedKeys + 1 }, { waitMs, onTimeout });
-  const refused: JobRunState = { ...run, refusal: refusalOf(failure), failedCalls: 0 };
+  const refusedRun: JobRunState = { ...run, refusal: refusalOf(failure), failedCalls: 0 };
   if (isRepeated(run, failure) && run.rules.resubmitPending) {
-    return { ...refused, step: createStep(refused, refused.refusedKeys + 1) };
+    return { ...refusedRun, step: createStep(refusedRun, refusedRun.refusedKeys + 1) };
   }
-  return resubmit(refused, { waitMs, onTimeout });
+  return resubmit(refusedRun, { waitMs, onTimeout });
 }
 
 function refusalOf({ kind, retryAfterMs, error }: CallFailure): NonNullable<JobRunState['refusal']> {
@@ -165,7 +165,7 @@ function resubmit(
   return pauseBefore(next, { ms: Math.max(waitMs, MIN_WAIT_MS), next: createStep(next), onTimeout });
 }
 
-function waited(run: JobRunState, { woken }: { readonly woken: boolean }): JobRunState {
+function afterWait(run: JobRunState, { woken }: { readonly woken: boolean }): JobRunState {
   const { step } = run;
   if (step.type !== 'wait') return run;
   if (step.jobId !== null) return { ...run, isAnnounced: run.isAnnounced || woken, step: step.next };
@@ -176,11 +176,11 @@ function waited(run: JobRunState, { woken }: { readonly woken: boolean }): JobRu
 
 /** Waits for the next poll. The last poll happens at the timeout. */
 export function waitForPoll(run: JobRunState, jobId: string, ms = pollIntervalMs(run)): JobRunState {
-  const left = leftMs(run);
+  const remainingMs = leftMs(run);
   const next: ReadStep = { type: 'read', jobId };
-  if (left === 0) return { ...run, step: timeout(run, next) };
-  const waitMs = Math.max(1, Math.ceil(left === null ? ms : Math.min(ms, left)));
-  return { ...run, step: { type: 'wait', jobId, ms: waitMs, leftMs: left, next, onTimeout: null } };
+  if (remainingMs === 0) return { ...run, step: timeoutStep(run, next) };
+  const waitMs = Math.max(1, Math.ceil(remainingMs === null ? ms : Math.min(ms, remainingMs)));
+  return { ...run, step: { type: 'wait', jobId, ms: waitMs, leftMs: remainingMs, next, onTimeout: null } };
 }
 
 /** Waits before `next`. If the wait would exceed the timeout, ends with `onTimeout` immediately. */
@@ -188,13 +188,13 @@ export function pauseBefore(
   run: JobRunState,
   { ms, next, onTimeout }: { readonly ms: number; readonly next: CreateStep | StoreStep; readonly onTimeout: LastStep },
 ): JobRunState {
-  const left = leftMs(run);
-  if (left !== null && ms >= left) return { ...run, step: onTimeout };
+  const remainingMs = leftMs(run);
+  if (remainingMs !== null && ms >= remainingMs) return { ...run, step: onTimeout };
   if (ms === 0) return { ...run, step: next };
-  return { ...run, step: { type: 'wait', jobId: null, ms: Math.ceil(ms), leftMs: left, next, onTimeout } };
+  return { ...run, step: { type: 'wait', jobId: null, ms: Math.ceil(ms), leftMs: remainingMs, next, onTimeout } };
 }
 
-function timeout({ rules }: JobRunState, resumeStep: ReadStep): LastStep {
+function timeoutStep({ rules }: JobRunState, resumeStep: ReadStep): LastStep {
   const { jobId } = resumeStep;
   const message = `Job ${jobId} did not end within ${rules.timeoutMs} ms (timeoutMs). It continues: wait again, or raise timeoutMs.`;
   return { type: 'fail', reason: 'timeout', error: { name: 'WaitTimeoutError', message, jobId }, resumeStep };
@@ -205,13 +205,13 @@ function createStep(run: JobRunState, secondKey?: number): CreateStep {
   return { type: 'create', key: nextKey(run, secondKey), model: run.model, isSecondKey };
 }
 
-/** Milliseconds between two polls. */
+/** Returns the milliseconds between two polls. */
 export function pollIntervalMs({ rules, elapsedMs, isAnnounced }: JobRunState): number {
   const growingMs = Math.min(Math.round((elapsedMs ?? 0) * POLL_GROWTH), MAX_POLL_MS);
   return rules.pollMs ?? Math.max(FIRST_POLL_MS, isAnnounced ? 0 : growingMs);
 }
 
-/** Milliseconds until the timeout. Null without one, and before the service's first response. */
+/** Returns the milliseconds until the timeout. Null without one, and before the service's first response. */
 function leftMs({ rules, elapsedMs }: JobRunState): number | null {
   return rules.timeoutMs === null || elapsedMs === null ? null : Math.max(0, rules.timeoutMs - elapsedMs);
 }
@@ -222,8 +222,8 @@ export type JobRunEvent = Extract<RunEvent, { readonly type: 'job' }>;
  * Adds the elapsed time, which counts from the service's first response, so that time in a rate limit's queue doesn't
  * shorten a wait. A clock that was set back adds nothing, and a complete wait adds at least its duration.
  */
-export function countTime(before: JobRunState, event: RunEvent): JobRunState {
-  const run = event.type === 'waited' && event.woken ? { ...before, wakes: before.wakes + 1 } : before;
+export function countTime(previousRun: JobRunState, event: RunEvent): JobRunState {
+  const run = event.type === 'waited' && event.woken ? { ...previousRun, wakes: previousRun.wakes + 1 } : previousRun;
   const { step, elapsedMs, wakes } = run;
   if (elapsedMs === null) {
     const hasResponse = event.type === 'job' || (event.type === 'failed' && !isUnsent(event.failure));
@@ -261,8 +261,11 @@ export function resumedRun(entry: CreateEntry, shortKey: string, timeoutMs: numb
   const jobId = entryJobId(entry);
   const runRules: RunRules = { ...NO_RUN, ...rules, timeoutMs };
   const initial = startRun({ key, shortKey, rules: runRules });
-  const first: JobRunState = { ...initial, step: { type: 'create', key: sentKey, model: null, isSecondKey: false } };
-  let state: JobRunState = run ? { ...run, rules: runRules, elapsedMs: 0 } : first;
+  const firstState: JobRunState = {
+    ...initial,
+    step: { type: 'create', key: sentKey, model: null, isSecondKey: false },
+  };
+  let state: JobRunState = run ? { ...run, rules: runRules, elapsedMs: 0 } : firstState;
   const isPaused = phase === 'open' || (jobId !== undefined && state.tries.some((it) => it.jobId === jobId));
   if (isPaused && run) return state;
   // The stored pause is over, because the create after it was sent.

@@ -15,33 +15,36 @@ interface StoredRateLimit {
 /** Extra lifetime of a stored state, in case the clock is set back. */
 const EXTRA_MS = 60_000;
 
-/** Encodes a state as text with a lifetime in milliseconds. Returns null if the state equals that of an unused limit. */
+/**
+ * Encodes a state as a string with a lifetime in milliseconds. Returns null if the state equals that of an unused
+ * limit.
+ */
 export function encodeRateLimit(state: RateLimitState): { readonly value: string; readonly ttlMs: number } | null {
   const { inFlight, endTimes, maxCoolDownMs, queue, pausedUntilMs, slowStart, changedMs } = state;
   const leases = [...inFlight.values(), ...queue.map(({ untilMs }) => untilMs)];
   const slowMs = slowStart === undefined ? 0 : pausedUntilMs + SLOW_START_MS;
   const endMs = Math.max((endTimes.at(-1) ?? 0) + maxCoolDownMs, pausedUntilMs, slowMs, ...leases);
   if (endMs <= changedMs) return null;
-  const after = (untilMs: number) => Math.ceil(untilMs - changedMs);
+  const relativeMs = (untilMs: number) => Math.ceil(untilMs - changedMs);
   const stored: StoredRateLimit = {
     at: changedMs,
-    inFlight: Object.fromEntries([...inFlight].map(([id, untilMs]) => [id, after(untilMs)])),
-    endTimes: endTimes.map((endedMs, at) => after(endedMs) - after(endTimes[at - 1] ?? changedMs)),
+    inFlight: Object.fromEntries([...inFlight].map(([id, untilMs]) => [id, relativeMs(untilMs)])),
+    endTimes: endTimes.map((endedMs, at) => relativeMs(endedMs) - relativeMs(endTimes[at - 1] ?? changedMs)),
     maxCoolDown: maxCoolDownMs,
     queue: queue.map(({ owner, untilMs, isUrgent }) =>
-      isUrgent ? [owner, after(untilMs), 1] : [owner, after(untilMs)],
+      isUrgent ? [owner, relativeMs(untilMs), 1] : [owner, relativeMs(untilMs)],
     ),
     // A pause that ended long ago no longer matters.
-    pause: Math.max(-SLOW_START_MS, after(pausedUntilMs)),
+    pause: Math.max(-SLOW_START_MS, relativeMs(pausedUntilMs)),
     ...(slowStart && { slow: { ...slowStart, calls: [...slowStart.calls] } }),
   };
   return { value: JSON.stringify(stored), ttlMs: Math.ceil(endMs - changedMs) + EXTRA_MS };
 }
 
-/** Decodes the text of {@link encodeRateLimit}. Returns undefined if it's anything else. */
+/** Decodes the value of {@link encodeRateLimit}. Returns undefined if it's anything else. */
 export function decodeRateLimit(value: string | undefined): RateLimitState | undefined {
   if (value === undefined) return newRateLimit();
-  const stored = parsed(value);
+  const stored = parseStored(value);
   if (typeof stored?.at !== 'number' || !Array.isArray(stored.endTimes) || !Array.isArray(stored.queue))
     return undefined;
   const { at, inFlight, endTimes, maxCoolDown, queue, pause, slow } = stored;
@@ -60,7 +63,7 @@ export function decodeRateLimit(value: string | undefined): RateLimitState | und
   };
 }
 
-function parsed(text: string): StoredRateLimit | undefined {
+function parseStored(text: string): StoredRateLimit | undefined {
   try {
     return JSON.parse(text);
   } catch {

@@ -10,10 +10,10 @@ export interface ByteRange {
 
 /** Returns the Range header if it requests a single byte range, otherwise undefined. */
 export function singleRange(header: string | null): string | undefined {
-  const text = header?.trim() ?? '';
-  const [, first = '', last = ''] = BYTES.exec(text) ?? [];
+  const range = header?.trim() ?? '';
+  const [, first = '', last = ''] = BYTES.exec(range) ?? [];
   if (first === '' && last === '') return undefined;
-  return first !== '' && last !== '' && Number(last) < Number(first) ? undefined : text;
+  return first !== '' && last !== '' && Number(last) < Number(first) ? undefined : range;
 }
 
 /** Returns the bytes that a Range header selects. Undefined for the entire file. */

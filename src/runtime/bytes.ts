@@ -22,14 +22,14 @@ export function pieceBytes(sizeBytes: number): number {
   return Math.min(MAX_PIECE_BYTES, Math.max(1, pieces) * MIN_PIECE_BYTES);
 }
 
-/** Reads one piece ahead, so that disk and network work concurrently. */
+/** Returns an iterator that reads one piece ahead, so that disk and network work concurrently. */
 export function oneAhead<T>(content: AsyncIterator<T, undefined>): AsyncIterableIterator<T, undefined> {
-  let ahead: Promise<IteratorResult<T, undefined>> | undefined;
+  let lookahead: Promise<IteratorResult<T, undefined>> | undefined;
   return {
     next() {
-      const next = ahead ?? content.next();
-      ahead = next.then(() => content.next());
-      ahead.catch(() => undefined); // The next call throws it.
+      const next = lookahead ?? content.next();
+      lookahead = next.then(() => content.next());
+      lookahead.catch(() => undefined); // The next call throws it.
       return next;
     },
     async return() {
@@ -45,13 +45,11 @@ export function oneAhead<T>(content: AsyncIterator<T, undefined>): AsyncIterable
 /** Result of reading a body: complete, too large, or too slow. */
 type BodyEnd = 'complete' | 'too_large' | 'timeout';
 
-/**
- * Reads a body up to a maximum size. `after` sets the timer of the timeout, and returns a function that cancels it.
- */
+/** Reads a body up to a maximum size. `startTimer` starts the timeout, and returns a function that cancels it. */
 export async function readUpTo(
   body: ReadableStream<Uint8Array<ArrayBuffer>> | null,
   maxBytes: number,
-  after: (fire: () => void) => () => void = () => () => {},
+  startTimer: (fire: () => void) => () => void = () => () => {},
 ): Promise<{ readonly bytes: Uint8Array<ArrayBuffer>; readonly end: BodyEnd }> {
   const reader = body?.getReader();
   const chunks: Uint8Array<ArrayBuffer>[] = [];
@@ -62,7 +60,7 @@ export async function readUpTo(
     end = reason;
     reader?.cancel().catch(() => {});
   };
-  const stopTimer = after(() => stop('timeout'));
+  const stopTimer = startTimer(() => stop('timeout'));
   try {
     while (size <= maxBytes) {
       const next = await reader?.read();
@@ -113,13 +111,13 @@ export function withKnownLength(
 
 /** Returns the response with another body, and without headers that don't apply to decoded bytes. */
 export function withBody(
-  { status, statusText, headers: own, url }: Response,
+  { status, statusText, headers: ownHeaders, url }: Response,
   body: ReadableStream<Uint8Array<ArrayBuffer>> | string | null,
-  sent: Headers = own,
+  sentHeaders: Headers = ownHeaders,
 ): Response {
-  const headers = sent.has('content-encoding') ? decodedHeaders(sent) : sent;
-  const sized = body instanceof ReadableStream ? withKnownLength(body, bodyLength(headers)) : body;
-  return Object.defineProperty(new Response(sized, { status, statusText, headers }), 'url', { value: url });
+  const headers = sentHeaders.has('content-encoding') ? decodedHeaders(sentHeaders) : sentHeaders;
+  const sizedBody = body instanceof ReadableStream ? withKnownLength(body, bodyLength(headers)) : body;
+  return Object.defineProperty(new Response(sizedBody, { status, statusText, headers }), 'url', { value: url });
 }
 
 /** Removes headers of the encoded body. Runtimes retain them after decoding, which breaks a forwarded response. */

@@ -26,7 +26,7 @@ export function callObserver(act: () => unknown, onFailure: (reason: string) => 
   }
 }
 
-/** Returns the message of any thrown value. */
+/** Returns the message of any thrown value, without the queries of URLs. */
 export function reasonOf(thrown: unknown): string {
   try {
     return withoutQueries(thrown instanceof Error ? thrown.message || thrown.name : String(thrown));

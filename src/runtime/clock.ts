@@ -37,7 +37,7 @@ export function randomOf(clock: Clock): Random {
 /** Maximum delay of a timer. A timer with a delay over 31 bits would fire immediately. */
 const MAX_TIMER_MS = 2_147_483_646;
 
-/** Runs `fire` once after less than {@link MAX_TIMER_MS}. Returns a function that cancels it. */
+/** Runs `fire` once after at most {@link MAX_TIMER_MS}. Returns a function that cancels it. */
 export function shortTimer(ms: number, fire: () => void, isIdle = false): () => void {
   // A timer may fire up to 0.8 ms early, so round up and add one.
   const timer = setTimeout(fire, Math.ceil(ms) + 1);
@@ -73,18 +73,18 @@ export interface SteadyClock extends Clock {
  */
 export function steady(clock: Clock | SteadyClock): SteadyClock {
   if ('wall' in clock) return clock;
-  let last = Number.NEGATIVE_INFINITY;
-  let shift = 0;
+  let lastMs = Number.NEGATIVE_INFINITY;
+  let shiftMs = 0;
   const time = clock.elapsed ?? clock.now;
   const advanceTo = (minMs: number) => {
-    shift += Math.max(0, minMs - time.call(clock) - shift);
-    last = minMs;
+    shiftMs += Math.max(0, minMs - time.call(clock) - shiftMs);
+    lastMs = minMs;
   };
   const now = () => {
-    const passed = time.call(clock) + shift;
-    if (passed < last) advanceTo(last);
-    else last = passed;
-    return last;
+    const elapsedMs = time.call(clock) + shiftMs;
+    if (elapsedMs < lastMs) advanceTo(lastMs);
+    else lastMs = elapsedMs;
+    return lastMs;
   };
   return {
     wall: clock,
@@ -92,12 +92,12 @@ export function steady(clock: Clock | SteadyClock): SteadyClock {
     perRequest: clock.perRequest ?? false,
     ...(clock.random && { random: clock.random }),
     after(ms, fire, options) {
-      const due = now() + ms;
-      const reached = () => {
-        if (now() < due) advanceTo(due);
+      const dueMs = now() + ms;
+      const onDue = () => {
+        if (now() < dueMs) advanceTo(dueMs);
         fire();
       };
-      return clock.after(ms, reached, options);
+      return clock.after(ms, onDue, options);
     },
   };
 }
@@ -123,13 +123,13 @@ export const systemRandom: Random = {
 };
 
 // Captured when the module loads, so that fake timers don't affect it.
-const immediate: typeof setImmediate | undefined = globalThis.setImmediate;
+const originalSetImmediate: typeof setImmediate | undefined = globalThis.setImmediate;
 
 /** Resolves in a later turn of the event loop, after everything that is due now. */
 export function nextTurn(): Promise<void> {
   return new Promise((resolve) => {
     try {
-      if (immediate !== undefined) return void immediate(resolve);
+      if (originalSetImmediate !== undefined) return void originalSetImmediate(resolve);
       const { port1, port2 } = new MessageChannel();
       port1.onmessage = () => {
         port1.close();

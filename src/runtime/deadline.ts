@@ -73,11 +73,11 @@ export function abortable<T>(
 export function settledOrAborted(work: PromiseLike<unknown>, signal: AbortSignal | undefined): Promise<void> {
   return new Promise((resolve) => {
     const removeListener = onAbort(signal, resolve);
-    const settled = () => {
+    const onSettled = () => {
       removeListener();
       resolve();
     };
-    work.then(settled, settled);
+    work.then(onSettled, onSettled);
   });
 }
 
@@ -123,7 +123,7 @@ export interface Deadline {
 }
 
 /** Starts a deadline, with one timer and one listener for any number of races. */
-export function startDeadline({ clock, ms, signal: caller, late }: DeadlineOptions): Deadline {
+export function startDeadline({ clock, ms, signal: callerSignal, late }: DeadlineOptions): Deadline {
   const controller = new AbortController();
   const { signal } = controller;
   /** Rejections of the current races. */
@@ -141,7 +141,7 @@ export function startDeadline({ clock, ms, signal: caller, late }: DeadlineOptio
     stopTimer = isLimited ? clock.after(leftMs, () => fail(late(leftMs))) : undefined;
   };
   restart(ms);
-  const removeListener = caller && onAbort(caller, () => fail(caller.reason));
+  const removeListener = callerSignal && onAbort(callerSignal, () => fail(callerSignal.reason));
   return {
     signal,
     restart,

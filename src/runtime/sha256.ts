@@ -64,12 +64,12 @@ export class PlainSha256 implements Sha256 {
   update(bytes: Uint8Array): void {
     const block = new Uint8Array(this.#block.buffer);
     for (let at = 0; at < bytes.length; ) {
-      const used = this.#bytes % BLOCK_BYTES;
-      const piece = bytes.subarray(at, at + BLOCK_BYTES - used);
-      block.set(piece, used);
+      const usedBytes = this.#bytes % BLOCK_BYTES;
+      const piece = bytes.subarray(at, at + BLOCK_BYTES - usedBytes);
+      block.set(piece, usedBytes);
       at += piece.length;
       this.#bytes += piece.length;
-      if (used + piece.length === BLOCK_BYTES) this.#compress();
+      if (usedBytes + piece.length === BLOCK_BYTES) this.#compress();
     }
   }
 

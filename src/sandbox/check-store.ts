@@ -65,7 +65,7 @@ const DELETED_AFTER_MS = 30 * 86_400_000;
 /** A TTL longer than the check takes. */
 const HOUR_MS = 3_600_000;
 /** TTLs that aren't full seconds. */
-const TIMES_MS = [300, 1_300, 1_700];
+const TTLS_MS = [300, 1_300, 1_700];
 /** Tolerance, because a value may expire between a read and its response. */
 const SLACK_MS = 100;
 const POLL_MS = 50;
@@ -100,11 +100,11 @@ const RULES: readonly Rule[] = [
     'read returns a value unchanged, under its exact group and key',
     async ({ store, group, assert }) => {
       const texts = ['', '0', 'null', '{"a":[1]}', ' ünïcode 🦊 ', 'a\nb\'"\\%_', 'x'.repeat(20_000)];
-      const [name, other] = [`${group()} {weird} ü%'`, group()];
+      const [name, otherGroup] = [`${group()} {weird} ü%'`, group()];
       const changes = Object.fromEntries(texts.map((text, at) => [`{ü} %' ${at}`, set(text)]));
-      const [first = ''] = Object.keys(changes);
+      const [firstKey = ''] = Object.keys(changes);
       assert(await put(store, name, changes), 'the first write of a group was rejected');
-      await put(store, other, { [first]: set('another group') });
+      await put(store, otherGroup, { [firstKey]: set('another group') });
       const { values } = await store.read(name, [...Object.keys(changes), 'other']);
       for (const [key, { value }] of Object.entries(changes))
         assert(values[key] === value, `a different value of "${key}"`);
@@ -115,14 +115,17 @@ const RULES: readonly Rule[] = [
     'a write with an outdated version resolves to false and writes nothing',
     async ({ store, group, assert }) => {
       const name = group();
-      const { version: first } = await store.read(name, []);
-      assert(await store.write(name, first, { a: set('1') }), 'a write with the current version was rejected');
-      const { version: second } = await store.read(name, ['a']);
-      assert(second !== first, "a write didn't change the version");
-      assert(!(await store.write(name, first, { a: set('late'), b: set('late') })), 'an outdated write was accepted');
-      assert(await store.write(name, second, { a: set('2') }), 'a write with the current version was rejected');
+      const { version: firstVersion } = await store.read(name, []);
+      assert(await store.write(name, firstVersion, { a: set('1') }), 'a write with the current version was rejected');
+      const { version: secondVersion } = await store.read(name, ['a']);
+      assert(secondVersion !== firstVersion, "a write didn't change the version");
       assert(
-        !(await store.write(name, second, { b: set('late') })),
+        !(await store.write(name, firstVersion, { a: set('late'), b: set('late') })),
+        'an outdated write was accepted',
+      );
+      assert(await store.write(name, secondVersion, { a: set('2') }), 'a write with the current version was rejected');
+      assert(
+        !(await store.write(name, secondVersion, { b: set('late') })),
         'a second write with the same version was accepted',
       );
       const { values } = await store.read(name, ['a', 'b']);
@@ -156,9 +159,9 @@ const RULES: readonly Rule[] = [
       const reader = async () => {
         while (isWriting) {
           const { version, values } = await store.read(name, keys);
-          const distinct = new Set(keys.map((key) => values[key]));
-          assert(distinct.size === 1, 'a read returned values of two writes');
-          const [value] = distinct;
+          const distinctValues = new Set(keys.map((key) => values[key]));
+          assert(distinctValues.size === 1, 'a read returned values of two writes');
+          const [value] = distinctValues;
           if (valueByVersion.has(version)) {
             assert(valueByVersion.get(version) === value, 'two reads of the same version differ');
           }
@@ -172,10 +175,10 @@ const RULES: readonly Rule[] = [
           await nextTurn();
         }
       };
-      const written = writer().finally(() => {
+      const writing = writer().finally(() => {
         isWriting = false;
       });
-      await Promise.all([reader(), reader(), reader(), written]);
+      await Promise.all([reader(), reader(), reader(), writing]);
     },
   ],
   [
@@ -194,27 +197,30 @@ const RULES: readonly Rule[] = [
         for (let at = 0; at < WRITES_EACH; at++) await add();
       };
       await Promise.all(Array.from({ length: WRITERS }, writer));
-      const [stored, accepted] = [await valueIn(store, name, 'n'), String(WRITERS * WRITES_EACH)];
-      assert(stored === accepted, `${accepted} updates were accepted, but only ${stored} are stored`);
+      const [storedCount, acceptedCount] = [await valueIn(store, name, 'n'), String(WRITERS * WRITES_EACH)];
+      assert(
+        storedCount === acceptedCount,
+        `${acceptedCount} updates were accepted, but only ${storedCount} are stored`,
+      );
     },
   ],
   [
     'a new value has its own TTL, not that of the previous value',
     async ({ store, group, advance, assert }) => {
-      const [longer, shorter] = [group(), group()];
-      await put(store, longer, { a: set('1', 600), b: set('1') });
-      await put(store, shorter, { a: set('1'), b: set('1') });
-      await put(store, longer, { a: set('2') });
-      await put(store, shorter, { a: set('2', 600) });
+      const [extendedGroup, shortenedGroup] = [group(), group()];
+      await put(store, extendedGroup, { a: set('1', 600), b: set('1') });
+      await put(store, shortenedGroup, { a: set('1'), b: set('1') });
+      await put(store, extendedGroup, { a: set('2') });
+      await put(store, shortenedGroup, { a: set('2', 600) });
       await advance(1_500);
-      assert((await valueIn(store, longer, 'a')) === '2', 'a value kept the previous, shorter TTL');
-      assert((await valueIn(store, shorter, 'a')) === undefined, 'a value kept the previous, longer TTL');
+      assert((await valueIn(store, extendedGroup, 'a')) === '2', 'a value kept the previous, shorter TTL');
+      assert((await valueIn(store, shortenedGroup, 'a')) === undefined, 'a value kept the previous, longer TTL');
     },
   ],
   [
     "a value expires after its ttlMs, which isn't rounded to seconds",
     async (context) => {
-      await Promise.all(TIMES_MS.map((ttlMs) => checkTtl(context, ttlMs)));
+      await Promise.all(TTLS_MS.map((ttlMs) => checkTtl(context, ttlMs)));
     },
   ],
   [
@@ -228,17 +234,17 @@ const RULES: readonly Rule[] = [
             await put(store, name, { a: set(`${round}/${write}`, 400) });
             const { version } = await store.read(name, ['a']);
             assert(!versions.has(version), `version ${version} was reused`);
-            for (const old of versions)
-              assert(!(await store.write(name, old, { a: set('late') })), 'an outdated write was accepted');
+            for (const oldVersion of versions)
+              assert(!(await store.write(name, oldVersion, { a: set('late') })), 'an outdated write was accepted');
             versions.add(version);
           }
         }
         await put(store, groups[1]?.name ?? '', { a: null });
         await advance(isReal ? 800 : DELETED_AFTER_MS);
-        const others = Array.from({ length: 20 }, async () => {
+        const otherWrites = Array.from({ length: 20 }, async () => {
           for (let at = 0; at < OTHER_WRITES / 20; at++) await put(store, group(), { a: set('1', 50) });
         });
-        await Promise.all(others);
+        await Promise.all(otherWrites);
       }
     },
   ],
@@ -247,10 +253,10 @@ const RULES: readonly Rule[] = [
     async ({ store, group, assert }) => {
       assert((store.publish === undefined) === (store.subscribe === undefined), 'only one of the two is present');
       if (!store.publish || !store.subscribe) return;
-      const [topic, other] = [group(), group()];
+      const [topic, otherTopic] = [group(), group()];
       let [received, unexpected] = [0, 0];
       const stop = store.subscribe(topic, (message) => (message === 'm' ? received++ : unexpected++));
-      const stopOther = store.subscribe(other, () => unexpected++);
+      const stopOther = store.subscribe(otherTopic, () => unexpected++);
       // The store may need a moment to open a separate connection.
       for (let polls = 0; received === 0; polls++) {
         assert(polls < MAX_POLLS / 4, 'no message arrived');
@@ -260,23 +266,24 @@ const RULES: readonly Rule[] = [
       stop();
       stopOther();
       assert(unexpected === 0, 'a message from another topic, or a changed message');
-      const before = received;
+      const receivedCount = received;
       await store.publish(topic, 'm');
       await realPause(POLL_MS);
-      assert(received === before, 'a message after the listener unsubscribed');
+      assert(received === receivedCount, 'a message after the listener unsubscribed');
     },
   ],
 ];
 
 async function checkTtl({ store, group, advance, assert }: CheckContext, ttlMs: number): Promise<void> {
   const name = group();
-  const { nowMs: before, version } = await store.read(name, []);
+  const { nowMs: beforeWriteMs, version } = await store.read(name, []);
   await store.write(name, version, { a: set('1', ttlMs) });
   let { nowMs, values } = await store.read(name, ['a']);
-  const after = nowMs;
-  for (let polls = 0; nowMs <= after + ttlMs + SLACK_MS; polls++) {
+  const afterWriteMs = nowMs;
+  for (let polls = 0; nowMs <= afterWriteMs + ttlMs + SLACK_MS; polls++) {
     assert(polls < MAX_POLLS, "nowMs doesn't advance");
-    if (nowMs < before + ttlMs - SLACK_MS) assert('a' in values, `a value with a TTL of ${ttlMs} ms expired early`);
+    if (nowMs < beforeWriteMs + ttlMs - SLACK_MS)
+      assert('a' in values, `a value with a TTL of ${ttlMs} ms expired early`);
     await advance(POLL_MS);
     ({ nowMs, values } = await store.read(name, ['a']));
   }

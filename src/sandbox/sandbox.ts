@@ -26,7 +26,7 @@ export interface OpenSandbox {
   fork(): OpenSandbox;
 }
 
-/** Throws a GenError for an invalid or unknown option. */
+/** Opens a sandbox. Throws a GenError for an invalid or unknown option. */
 export function openSandbox(options: SandboxOptions, own: { readonly signsInOwnTime?: boolean } = {}): OpenSandbox {
   const world = createWorld(settingsOf(options, own), runEvent);
   openFirstAccount(world);
@@ -122,14 +122,14 @@ function openFirstAccount(world: World): void {
 function timeControls(world: World, settled: () => Promise<void>) {
   const { timeline } = world;
   // One call at a time, so that concurrent calls don't run the same events twice.
-  let previous: Promise<void> = Promise.resolve();
+  let previousAdvance: Promise<void> = Promise.resolve();
   return {
     now: () => timeline.now(),
     advance(ms) {
       checkAdvance(ms);
-      const advanced = previous.then(() => timeline.advance(ms, settled));
-      previous = advanced.catch(() => {});
-      return advanced;
+      const currentAdvance = previousAdvance.then(() => timeline.advance(ms, settled));
+      previousAdvance = currentAdvance.catch(() => {});
+      return currentAdvance;
     },
     settled,
   } satisfies Partial<SandboxService>;
@@ -143,10 +143,10 @@ function ruleControls({ state }: World) {
     },
     faults: {
       add(rule) {
-        const checked = checkFault(rule);
+        const checkedRule = checkFault(rule);
         state.faultCount += 1;
         const id = `fault_${state.faultCount}`;
-        state.faults.push({ id, rule: checked, seen: 0, struck: 0 });
+        state.faults.push({ id, rule: checkedRule, seen: 0, struck: 0 });
         return id;
       },
       remove(id) {

@@ -53,8 +53,8 @@ const BRANDS: readonly (readonly [brand: RegExp, mediaType: string])[] = [
   [/^(iso[2-9a-m]|mp4[12]|mp71|avc1|dash|msdh|cmf[cfs12]|M4V|[fF]4[vVP]|MSNV|ND|XAVC|dby1|piff|mmp4)/, 'video/mp4'],
 ];
 
-/** Media types with the same first bytes. The label applies if it is one of them, otherwise the first one. */
-const SHARED: readonly (readonly string[])[] = [
+/** Media types with the same first bytes. The label applies if it is one of them. Otherwise, the first one does. */
+const SHARED_SIGNATURES: readonly (readonly string[])[] = [
   ['video/mp4', 'audio/mp4'],
   ['video/3gpp', 'audio/3gpp'],
   ['video/webm', 'audio/webm'],
@@ -88,10 +88,10 @@ function specificType(type: string | undefined): string | undefined {
 /** Detects the media type from the first bytes. `label` chooses between types with the same bytes. */
 export function mediaTypeOfBytes(head: Uint8Array, label?: string): string | undefined {
   const text = latin1(head);
-  const signed = SIGNATURES.find(([, ...marks]) => marks.every(([at, mark]) => text.startsWith(mark, at)))?.[0];
-  const type = signed ?? isoMedia(text) ?? matroska(text) ?? ogg(text) ?? asf(text) ?? tagged(head, label);
-  const shared = SHARED.find(([first]) => first === type);
-  if (shared) return label !== undefined && shared.includes(label) ? label : type;
+  const signedType = SIGNATURES.find(([, ...marks]) => marks.every(([at, mark]) => text.startsWith(mark, at)))?.[0];
+  const type = signedType ?? isoMedia(text) ?? matroska(text) ?? ogg(text) ?? asf(text) ?? taggedAudio(head, label);
+  const sharedTypes = SHARED_SIGNATURES.find(([first]) => first === type);
+  if (sharedTypes) return label !== undefined && sharedTypes.includes(label) ? label : type;
   return type ?? mpegFrame(head) ?? dolbyFrame(head) ?? document(text);
 }
 
@@ -113,13 +113,13 @@ function isoMedia(text: string): string | undefined {
 }
 
 /** A codec ID, such as `V_VP9` or `A_OPUS`. */
-const CODEC = /\x86[\x80-\xff]([VA])_/g;
+const CODEC_ID = /\x86[\x80-\xff]([VA])_/g;
 const CLUSTER = '\x1fC\xb6u';
 
 function matroska(text: string): string | undefined {
   if (!text.startsWith('\x1aE\xdf\xa3')) return undefined;
   const name = text.slice(0, 64).includes('webm') ? 'webm' : 'x-matroska';
-  const codecs = Array.from(text.matchAll(CODEC), ([, kind]) => kind);
+  const codecs = Array.from(text.matchAll(CODEC_ID), ([, kind]) => kind);
   // All tracks are known once the first cluster begins.
   const isAudio = codecs.length > 0 && !codecs.includes('V') && text.includes(CLUSTER);
   return `${isAudio ? 'audio' : 'video'}/${name}`;
@@ -144,7 +144,7 @@ function asf(text: string): string | undefined {
 }
 
 /** Detects audio after an ID3 tag. If the tag is longer than `head`, returns the label of an audio type, or MP3. */
-function tagged(head: Uint8Array, label: string | undefined): string | undefined {
+function taggedAudio(head: Uint8Array, label: string | undefined): string | undefined {
   if (!latin1(head.subarray(0, 3)).startsWith('ID3')) return undefined;
   const [flags = 0, ...size] = head.subarray(5, 10);
   const end = 10 + size.reduce((sum, byte) => sum * 128 + (byte & 127), 0) + ((flags & 16) === 16 ? 10 : 0);

@@ -99,7 +99,7 @@ export function extensionsOf(contentType: string): readonly string[] {
 export function mediaTypeOfName(name: string): string | undefined {
   const extension = /\.([a-z0-9]+)$/i.exec(name)?.[1]?.toLowerCase();
   if (extension === undefined) return undefined;
-  return Object.entries<readonly string[]>(EXTENSIONS).find(([, all]) => all.includes(extension))?.[0];
+  return Object.entries<readonly string[]>(EXTENSIONS).find(([, extensions]) => extensions.includes(extension))?.[0];
 }
 
 /** Returns the upload type for a media type: IMAGE, VIDEO, or AUDIO. */
@@ -115,7 +115,7 @@ const MAX_EXTENSION = 16;
 /** Number of last characters of a name that are used, because untrusted names may have any length. */
 const NAME_TAIL = 1_000;
 
-/** If true, Windows reserves the name for a device. */
+/** Returns true if Windows reserves the name for a device. */
 function isDeviceName(name: string): boolean {
   return /^(con|prn|aux|nul|(com|lpt)[\d¹²³])(\.|$)/i.test(name);
 }
@@ -126,18 +126,18 @@ function isDeviceName(name: string): boolean {
  */
 export function safeFileName(name: string | undefined, mimeType: string): string {
   const tail = (name ?? '').slice(-NAME_TAIL);
-  const last = tail.split(/[/\\]/).findLast((segment) => segment.trim() !== '') ?? '';
-  const safe = last.normalize('NFC').replace(/[^\p{L}\p{M}\p{N}._-]+/gu, '_');
-  const trimmed = safe.replace(/^[._]+|(?<![._])[._]+$/g, '');
-  const bare = isDeviceName(trimmed) ? `_${trimmed}` : trimmed;
-  const parts = new RegExp(`^(.+)\\.(\\w{1,${MAX_EXTENSION}})$`, 'u').exec(bare);
-  const [stem, extension] = parts ? [parts[1], parts[2]] : [bare, extensionsOf(mimeType)[0]];
-  const end = extension === undefined ? '' : `.${extension}`;
-  return `${firstBytes(stem || 'upload', MAX_NAME_BYTES - end.length)}${end}`;
+  const lastSegment = tail.split(/[/\\]/).findLast((segment) => segment.trim() !== '') ?? '';
+  const safeName = lastSegment.normalize('NFC').replace(/[^\p{L}\p{M}\p{N}._-]+/gu, '_');
+  const trimmedName = safeName.replace(/^[._]+|(?<![._])[._]+$/g, '');
+  const bareName = isDeviceName(trimmedName) ? `_${trimmedName}` : trimmedName;
+  const parts = new RegExp(`^(.+)\\.(\\w{1,${MAX_EXTENSION}})$`, 'u').exec(bareName);
+  const [stem, extension] = parts ? [parts[1], parts[2]] : [bareName, extensionsOf(mimeType)[0]];
+  const suffix = extension === undefined ? '' : `.${extension}`;
+  return `${truncateBytes(stem || 'upload', MAX_NAME_BYTES - suffix.length)}${suffix}`;
 }
 
 /** Truncates text to a number of UTF-8 bytes, at a character boundary. */
-function firstBytes(text: string, maxBytes: number): string {
+function truncateBytes(text: string, maxBytes: number): string {
   const bytes = new TextEncoder().encode(text).subarray(0, maxBytes);
   return new TextDecoder().decode(bytes).replace(/\ufffd{1,3}$/, '');
 }

@@ -26,7 +26,7 @@ export interface CreateFields {
   idempotency_key?: string | undefined;
 }
 
-/** Fields among `Field` that `Params` certainly contains. */
+/** Fields among `Field` that `Params` always contains. */
 export type Given<Params, Field extends string> = Field extends keyof Params
   ? undefined extends Params[Field]
     ? never

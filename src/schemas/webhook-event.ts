@@ -94,7 +94,7 @@ export type WebhookEvent = DocumentedEvent | UnknownWebhookEvent;
 /** Event of a documented type. */
 export type WebhookEventOf<T extends WebhookEventType> = Extract<DocumentedEvent, { type: T }>;
 
-const TYPES: readonly unknown[] = WEBHOOK_EVENT_TYPES;
+const DOCUMENTED_TYPES: readonly unknown[] = WEBHOOK_EVENT_TYPES;
 
 /**
  * Returns the name of an invalid field, or undefined for a valid event. Requires only an ID, a type, and for job events
@@ -102,9 +102,9 @@ const TYPES: readonly unknown[] = WEBHOOK_EVENT_TYPES;
  */
 export function invalidFieldOfEvent(value: unknown): string | undefined {
   const { id, type } = fieldsOf(value);
-  const required: Fields = { id, type };
-  if (TYPES.includes(type)) required['data.job.id'] = eventJob(value).id;
-  return Object.keys(required).find((name) => !isText(required[name]));
+  const requiredFields: Fields = { id, type };
+  if (DOCUMENTED_TYPES.includes(type)) requiredFields['data.job.id'] = eventJob(value).id;
+  return Object.keys(requiredFields).find((name) => !isText(requiredFields[name]));
 }
 
 /** Returns the ID of the event's job, if it has one. */
@@ -124,7 +124,7 @@ export function signedJobIn(event: unknown): Readonly<EventJob> | undefined {
   const { type } = fieldsOf(event);
   const job = jobIn(event);
   const { providerOutputUrl } = eventJob(event);
-  if (!job || !TYPES.includes(type) || type !== `job.${job.status}`) return undefined;
+  if (!job || !DOCUMENTED_TYPES.includes(type) || type !== `job.${job.status}`) return undefined;
   return Object.freeze({ ...job, ...(isText(providerOutputUrl) && { providerOutputUrl }) });
 }
 

@@ -89,7 +89,7 @@ it('counts a wait for a minute after its page disconnects, and once if the page 
 
 it('counts a request that ends without a signal, as on Workers, for at most ten minutes', () => {
   let nowMs = 0;
-  const open = new OpenRequests(() => nowMs, { what: 'open requests', max: 64, maxAgeMs: 10 * MINUTE_MS });
+  const open = new OpenRequests(() => nowMs, { noun: 'open requests', max: 64, maxAgeMs: 10 * MINUTE_MS });
   for (let times = 0; times < 64; times++) open.acquire('ann');
   nowMs = 10 * MINUTE_MS - 1;
   expect(() => open.acquire('ann')).toThrow('Too many open requests. Try again later.');

@@ -74,7 +74,7 @@ export async function createOutputs(
   return { done, metadata, warnings: [...warnings, ...settled.warnings] };
 }
 
-interface OutputRead {
+interface ReadOutputOptions {
   readonly mediaType: 'image' | 'video';
   readonly signal: AbortSignal | undefined;
   readonly idempotencyKey: string | undefined;
@@ -84,7 +84,7 @@ interface OutputRead {
 export async function readOutput(
   client: GenClient,
   job: CompletedJob,
-  { mediaType, signal, idempotencyKey }: OutputRead,
+  { mediaType, signal, idempotencyKey }: ReadOutputOptions,
 ): Promise<OutputOutcome<Output>> {
   const metadata = jobMetadata(job, { idempotencyKey });
   try {
@@ -191,9 +191,10 @@ interface ConcurrentCalls {
 const CORE_KEY = /^aisdk_/;
 
 /**
- * Chooses a key for each output. With `maxVideosPerCall`, the core splits a call into concurrent parts that share the caller's
- * key. All parts would get the same job, so they are rejected before anything is sent. Without a caller's key, the core retries
- * a failed `doGenerate` with the same objects, which identify the generated keys.
+ * Returns a function that chooses a key for each output and runs a call with the keys. With `maxVideosPerCall`, the
+ * core splits a call into concurrent parts that share the caller's key. All parts would get the same job, so they are
+ * rejected before anything is sent. A generated key is found by the call's objects, because the core retries a failed
+ * `doGenerate` with the same ones.
  */
 export function createOutputKeys() {
   const starts = new Map<unknown, ConcurrentCalls>();

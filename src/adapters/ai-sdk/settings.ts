@@ -96,7 +96,7 @@ export function rejectWaitingOptions({ options }: ParsedProviderOptions): void {
   }
 }
 
-/** Throws for a misspelled option or an option of another call, instead of sending it to the service. */
+/** Returns the name of a service param. Throws for a misspelled option or an option of another call. */
 function checkedField(name: string): string {
   if (UNSUPPORTED_OPTIONS.includes(name) || nearest(name, OPTION_NAMES) !== undefined)
     throw new GenError(noSuchOption(NAME, name, OPTION_NAMES));
@@ -209,7 +209,7 @@ type ModelFile =
   | { readonly type: 'file'; readonly mediaType: string; readonly data: string | Uint8Array }
   | { readonly type: 'url'; readonly url: string; readonly mediaType?: string };
 
-/** The core can pass the first frame as `image`, as a frame, or as both. */
+/** Returns the file fields of a video. The core can pass the first frame as `image`, as a frame, or as both. */
 function videoFiles({ frameImages = [], image, inputReferences = [] }: VideoCall): Record<string, unknown> {
   const frame = (type: string) => frameImages.find(({ frameType }) => frameType === type)?.image;
   return {
@@ -227,7 +227,7 @@ function frameField(name: string, file: ModelFile | undefined): Record<string, u
   return file.type === 'url' ? { [`${name}_url`]: file.url } : { [`${name}_upload_id`]: blobOf(file) };
 }
 
-/** Returns references as Blobs, which the client uploads, or as URLs, each in its own field. */
+/** Returns the fields of references: Blobs, which the client uploads, and URLs. */
 function referenceFields(
   files: readonly ModelFile[],
   fieldsOf: (file: ModelFile) => readonly [uploads: string, urls: string],

@@ -68,8 +68,8 @@ export async function startJobs(
 }
 
 /**
- * Polls an operation. If a poll fails but a later one can succeed, returns "pending", because the jobs are paid. If no job
- * completed, throws the JobError of one.
+ * Polls an operation. If a poll fails but a later one can succeed, returns "pending", because the jobs are paid. If no
+ * job completed, throws the JobError of one of them.
  */
 export async function operationStatus(
   client: GenClient,
@@ -81,8 +81,8 @@ export async function operationStatus(
   const { signal } = request;
   const jobs = await Promise.all(jobIds.map((id) => pollJob(client, id, { operation, signal })));
   const keyOf = (at: number) => ({ idempotencyKey: idempotencyKeys[at] });
-  const ended = jobs.filter((job) => job !== undefined).filter(isFinal);
-  if (ended.length < jobs.length) {
+  const finalJobs = jobs.filter((job) => job !== undefined).filter(isFinal);
+  if (finalJobs.length < jobs.length) {
     const metadata = jobs.flatMap((job, at) => (job === undefined ? [] : [jobMetadata(job, keyOf(at))]));
     return {
       status: 'pending',
@@ -90,7 +90,7 @@ export async function operationStatus(
       response: responseMetadata(modelId),
     };
   }
-  const outcomes = ended.map(async (job, at) => {
+  const outcomes = finalJobs.map(async (job, at) => {
     const completed = await client.waitForJob(job, { signal });
     return readOutput(client, completed, { mediaType: 'video', signal, ...keyOf(at) });
   });

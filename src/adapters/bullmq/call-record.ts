@@ -70,7 +70,10 @@ export function isCall(data: unknown): data is GenJobData {
   return isFields(data) && typeof data.call === 'string' && isFields(data.params);
 }
 
-/** Throws a GenError for a record that was added without an ID. BullMQ's number isn't unique, so it can't be a key. */
+/**
+ * Throws a GenError for a record that was added without an ID. BullMQ's number isn't unique, so it can't be an
+ * idempotency key.
+ */
 export function checkKey({ id = '' }: Pick<GenQueueJob, 'id'>): void {
   if (!isBareNumber(id)) return;
   throw new GenError(
@@ -78,7 +81,7 @@ export function checkKey({ id = '' }: Pick<GenQueueJob, 'id'>): void {
   );
 }
 
-/** BullMQ numbers records without an ID, from 1 in each queue. */
+/** Returns true for a bare number. BullMQ assigns such IDs, from 1 in each queue, to records without one. */
 export function isBareNumber(id: string): boolean {
   return /^-?\d+$/.test(id);
 }
@@ -115,12 +118,12 @@ export function hasFailed({ data, stalledCounter }: Pick<GenQueueJob, 'data' | '
 /** Returns the record after a step. Each step resets the failures. */
 export function recordOf(data: GenJobData, { rules: _rules, ...run }: JobRunState, storedAt: number): GenJobData {
   const { retryState: _retries, failure: _failure, stalls: _stalls, jobId: _jobId, ...input } = data;
-  const jobId = liveJobOf(run);
+  const jobId = jobIdOf(run);
   return { ...input, version: RECORD_VERSION, ...(jobId !== undefined && { jobId }), run, storedAt };
 }
 
 /** Returns the ID of the job that a run waits for or ended with. */
-function liveJobOf({ step }: Pick<JobRunState, 'step'>): string | undefined {
+function jobIdOf({ step }: Pick<JobRunState, 'step'>): string | undefined {
   if (step.type === 'wait' || step.type === 'read') return step.jobId ?? undefined;
   if (step.type === 'end') return step.job.id;
   return step.type === 'fail' && step.resumeStep?.type === 'read' ? step.resumeStep.jobId : undefined;

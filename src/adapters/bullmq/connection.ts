@@ -61,14 +61,14 @@ export async function closeInTime(connection: ConnectionOptions, parts: readonly
   const closeAll = async () => {
     for (const part of parts) await part.close();
   };
-  const disconnectLate = async () => {
+  const disconnectAfterTimeout = async () => {
     await sleep(systemClock, CLOSE_TIMEOUT_MS, timer.signal);
     // The caller owns this client.
     if ('disconnect' in connection) return;
     for (const part of parts) part.disconnect?.().catch(() => {});
   };
   try {
-    await Promise.race([closeAll(), disconnectLate()]);
+    await Promise.race([closeAll(), disconnectAfterTimeout()]);
   } finally {
     timer.abort();
   }
@@ -86,10 +86,11 @@ const PAGE_SIZE = 100;
 export type JobIndex = ReturnType<typeof openJobIndex>;
 
 /**
- * Finds a job's call, and stores wakes for calls that aren't asleep. The index is a second BullMQ queue without workers, and
- * not raw Redis commands, so that it works on every BullMQ backend.
+ * Opens the index that finds a job's call and stores wakes for calls that aren't asleep. The index is a second BullMQ
+ * queue without workers, and not raw Redis commands, so that it works on every BullMQ backend.
  *
- * Each running job is a waiting record, so the queue's length is the number of running jobs. A wake is a delayed record.
+ * Each running job is a waiting record, so the queue's length is the number of running jobs. A wake is a delayed
+ * record.
  */
 export function openJobIndex(connection: ConnectionOptions, location: QueueLocation) {
   const { index, options } = queueNames(connection, location);
@@ -123,7 +124,10 @@ export function openJobIndex(connection: ConnectionOptions, location: QueueLocat
       await queue.remove(wakeId(jobId));
       await queue.remove(callId(jobId));
     },
-    /** Removes expired entries, and a batch of entries whose calls were removed manually, which would slow down polling. */
+    /**
+     * Removes expired entries and, in one page of entries, those whose calls were removed manually. Leftovers slow down
+     * polling.
+     */
     async sweep(calls: Pick<Queue, 'getJob'>) {
       for (const type of ['wait', 'delayed'] as const) {
         while ((await queue.clean(ENTRY_TTL_MS, MAX_REMOVALS, type)).length === MAX_REMOVALS);

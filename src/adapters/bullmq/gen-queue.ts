@@ -220,8 +220,8 @@ async function enqueueCall(
   options: EnqueueOptions = {},
 ): Promise<GenQueueJob> {
   const name = `queue.${call}.create`;
-  for (const [unsupported, instead] of Object.entries(UNSUPPORTED)) {
-    if (unsupported in options) throw new GenError(`${name} has no option "${unsupported}". ${instead}`);
+  for (const [optionName, fix] of Object.entries(UNSUPPORTED)) {
+    if (optionName in options) throw new GenError(`${name} has no option "${optionName}". ${fix}`);
   }
   if (options.deduplication && 'replace' in options.deduplication) {
     throw new GenError(
@@ -239,12 +239,12 @@ async function enqueueCall(
   const rules = recoverRules(recover);
   if (preflight) check(params);
   if (preflight) checkFallbacks(rules, (model) => check({ ...params, model }));
-  const late = () =>
+  const timeoutError = () =>
     new ConnectionError(
       `${name}: Redis did not respond within ${timeoutMs} ms (timeoutMs), so "${id}" may or may not be queued. Queue it again with the same ID.`,
       { idempotencyKey: id },
     );
-  const deadline = startDeadline({ clock: systemClock, ms: timeoutMs, signal, late });
+  const deadline = startDeadline({ clock: systemClock, ms: timeoutMs, signal, late: timeoutError });
   try {
     return await deadline.race(addCall(queue, { name, id, call, params, options }, deadline.signal));
   } finally {
@@ -288,17 +288,21 @@ async function addCall(
 function checkSame({ data }: GenQueueJob, { name, id, call, params }: NewCall): void {
   const isSame = data.call === call && digestOf(call, data.params) === digestOf(call, params);
   if (isSame) return;
-  const what = data.call === call ? `was queued with other params` : `already identifies a ${data.call}.create call`;
-  const job = data.jobId === undefined ? '' : ` Its job is ${data.jobId}.`;
+  const conflict =
+    data.call === call ? `was queued with other params` : `already identifies a ${data.call}.create call`;
+  const jobHint = data.jobId === undefined ? '' : ` Its job is ${data.jobId}.`;
   throw new PreflightError(
-    `${name}: "${id}" ${what}, so this call was not queued. Pass another jobId, for example "${call}-${id}".${job}`,
+    `${name}: "${id}" ${conflict}, so this call was not queued. Pass another jobId, for example "${call}-${id}".${jobHint}`,
     { code: 'idempotency_key_reused', param: 'jobId' },
   );
 }
 
-/** Rejects IDs that BullMQ reserves: it joins names with colons, numbers jobs, and stores its lists next to the jobs. */
-function checkId(id: unknown, ownNames: object): string {
-  if (typeof id !== 'string' || id === '' || id.includes(':') || isBareNumber(id) || Object.hasOwn(ownNames, id)) {
+/**
+ * Returns a valid ID. Throws for one that BullMQ reserves: it joins names with colons, numbers jobs, and stores its
+ * lists next to the jobs.
+ */
+function checkId(id: unknown, reservedNames: object): string {
+  if (typeof id !== 'string' || id === '' || id.includes(':') || isBareNumber(id) || Object.hasOwn(reservedNames, id)) {
     throw new GenError(
       'jobId must be a string without a colon, and neither a bare number nor a name of BullMQ ("delayed"). Pass an ID such as "order-17". Without jobId, params.idempotency_key is used.',
     );

@@ -30,12 +30,13 @@ export interface GenWorkerOptions extends QueueLocation {
    */
   readonly onCompleted?: ((job: CompletedJob, queueJob: GenQueueJob) => unknown) | undefined;
   /**
-   * Called with the error of a failed call, at least once, before the queue job fails. Awaited, and retried for 24 hours if
-   * it throws. Failures that BullMQ decides, such as with `failParentOnFailure`, are reported afterward.
+   * Called with the error of a failed call, at least once, before the queue job fails. Awaited, and retried for 24
+   * hours if it throws. Failures that BullMQ causes, for example through `failParentOnFailure`, are reported afterward.
    */
   readonly onFailed?: ((error: GenError, queueJob: GenQueueJob) => unknown) | undefined;
   /**
-   * Called with connection errors, and with records that this worker skips. The connection reconnects automatically.
+   * Called with connection errors, and with an error when this worker skips a record. The connection reconnects
+   * automatically.
    * @default errors are ignored
    */
   readonly onError?: ((error: Error) => void) | undefined;
@@ -106,7 +107,7 @@ const CONCURRENCY = 10;
 const DEFAULT_RETRY_MS = 30_000;
 /** BullMQ's default. */
 const LOCK_MS = 30_000;
-const SWEEP_EVERY_MS = 30_000;
+const SWEEP_INTERVAL_MS = 30_000;
 /** Pauses between retries of `onFailed`. */
 const REPORT_PAUSES = { firstMs: 1_000, maxMs: 60_000 };
 
@@ -137,7 +138,7 @@ export function createGenWorker(
   const jobIndex = openJobIndex(connection, options);
   const queue = new Queue<GenJobData, GenJobResult>(calls, base);
   const closing = new AbortController();
-  const work = createProcessor({
+  const processCall = createProcessor({
     onCompleted: options.onCompleted,
     onFailed: options.onFailed,
     pollIntervalMs: options.pollIntervalMs,
@@ -155,7 +156,7 @@ export function createGenWorker(
     lockMs: options.worker?.lockDuration ?? LOCK_MS,
     closing: closing.signal,
   });
-  const worker = new Worker<GenJobData, GenJobResult>(calls, work, {
+  const worker = new Worker<GenJobData, GenJobResult>(calls, processCall, {
     ...options.worker,
     maxStalledCount: MAX_STALLS,
     ...base,
@@ -163,7 +164,7 @@ export function createGenWorker(
   });
   worker.on('error', onError);
   queue.on('error', onError);
-  repeat(SWEEP_EVERY_MS, () => jobIndex.sweep(queue), { closing: closing.signal, onError });
+  repeat(SWEEP_INTERVAL_MS, () => jobIndex.sweep(queue), { closing: closing.signal, onError });
   worker.on('failed', (queueJob, reason) => {
     // BullMQ retries an unfinished job, and failCall has already reported a stored failure.
     if (queueJob?.finishedOn === undefined || !isCall(queueJob.data) || queueJob.data.failure !== undefined) return;
@@ -196,8 +197,8 @@ async function reportEngineFailure(
   { onFailed, onError, closing }: FailureReport,
 ): Promise<void> {
   const { id = '', data } = queueJob;
-  const job = data.jobId === undefined ? '' : ` Its job is ${data.jobId}, and retry() of its record waits for it.`;
-  const message = `BullMQ has failed "${id}": ${reason.message}.${job}`;
+  const jobHint = data.jobId === undefined ? '' : ` Its job is ${data.jobId}, and retry() of its record waits for it.`;
+  const message = `BullMQ has failed "${id}": ${reason.message}.${jobHint}`;
   const error = new GenError(message, { cause: reason, recovery: 'retry' });
   const deadlineMs = systemClock.now() + DAY_MS;
   for (let failures = 1; ; failures++) {
@@ -217,13 +218,13 @@ async function reportEngineFailure(
 
 /** Runs `work` immediately and then at intervals, until the worker closes. */
 async function repeat(
-  everyMs: number,
+  intervalMs: number,
   work: () => Promise<void>,
   { closing, onError }: Pick<FailureReport, 'closing' | 'onError'>,
 ): Promise<void> {
   while (!closing.aborted) {
     await work().catch((error: unknown) => closing.aborted || onError(error as Error));
-    await sleep(systemClock, everyMs, closing).catch(() => {});
+    await sleep(systemClock, intervalMs, closing).catch(() => {});
   }
 }
 

@@ -58,7 +58,7 @@ interface CallState extends Pick<StepResult, 'job' | 'error'> {
   readonly run: JobRunState;
 }
 
-/** Delay of a call whose worker closes. */
+/** Delay of a call whose worker is closing. */
 const CLOSING_MS = 500;
 /** Delay of a call that this worker leaves to others. */
 const SKIPPED_MS = 10_000;
@@ -237,7 +237,7 @@ async function pollJob(work: Work, run: JobRunState, { jobId }: ReadStep): Promi
   return advance(work, run, polled);
 }
 
-/** Applies the rules to a result, and stores the state, unless the call has ended. */
+/** Applies the rules to a result and returns the new state. Stores it unless the call has ended. */
 async function advance(work: Work, run: JobRunState, { event, ...result }: StepResult): Promise<CallState> {
   const { context, queueJob } = work;
   // If this process was suspended, another worker may own the call. Don't overwrite its state.
@@ -255,10 +255,11 @@ async function advance(work: Work, run: JobRunState, { event, ...result }: StepR
 
 /** Stores a call's state and priority. Removes its previous job from the index. */
 async function storeRun({ context, queueJob }: Work, run: JobRunState, failure?: GenJobData['failure']): Promise<void> {
-  const { jobId: before } = queueJob.data;
+  const { jobId: previousJobId } = queueJob.data;
   const data = recordOf(queueJob.data, run, context.clock.now());
   await queueJob.updateData(failure === undefined ? data : { ...data, failure, stalls: queueJob.stalledCounter });
-  if (before !== undefined && (failure !== undefined || before !== data.jobId)) await context.jobIndex.remove(before);
+  if (previousJobId !== undefined && (failure !== undefined || previousJobId !== data.jobId))
+    await context.jobIndex.remove(previousJobId);
   const priority = data.jobId === undefined ? queueJob.opts.priority || CREATE_PRIORITY : 0;
   if (queueJob.priority !== priority) await queueJob.changePriority({ priority });
 }
@@ -268,8 +269,8 @@ async function storeRun({ context, queueJob }: Work, run: JobRunState, failure?:
  * unfinished calls is an upper bound.
  */
 async function pollPaceMs({ client, queue, jobIndex }: WorkerContext, call: JobCall): Promise<number> {
-  const unfinished = queue.getJobCountByTypes('active', 'delayed', 'waiting', 'prioritized', 'waiting-children');
-  const jobs = Math.max(1, Math.min(...(await Promise.all([jobIndex.size(), unfinished]))));
+  const unfinishedCalls = queue.getJobCountByTypes('active', 'delayed', 'waiting', 'prioritized', 'waiting-children');
+  const jobs = Math.max(1, Math.min(...(await Promise.all([jobIndex.size(), unfinishedCalls]))));
   return queuedPollMs(call, jobs, client.limits()['jobs.get'], systemRandom.next());
 }
 
@@ -342,7 +343,7 @@ async function extendLock({ context, queueJob, token }: Work): Promise<void> {
   throw new LostCall(`Another worker now processes ${queueJob.id}, because this worker's lock expired (lockDuration).`);
 }
 
-/** Returns the milliseconds since the call was stored. */
+/** Returns the milliseconds since the call's state was stored. */
 function passedMs({ context, queueJob }: Work): number {
   const { storedAt } = queueJob.data;
   return storedAt === undefined ? 0 : context.clock.now() - storedAt;

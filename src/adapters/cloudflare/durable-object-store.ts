@@ -65,8 +65,8 @@ async function withRetries<T>(request: () => Promise<T>): Promise<T> {
     try {
       return await request();
     } catch (error) {
-      const setup = objectMisconfiguration(error);
-      if (setup) throw setup;
+      const misconfiguration = objectMisconfiguration(error);
+      if (misconfiguration) throw misconfiguration;
       if (attempts >= MAX_ATTEMPTS || isOverloaded(error)) throw error;
     }
     await sleep(systemClock, spread(backoff(PAUSE, attempts), systemRandom.next()));

@@ -82,7 +82,7 @@ async function copyFile(client: GenClient, job: Job, { destination }: ActivityOp
   }
 }
 
-/** Adds the error of a job that ended without completing. */
+/** Returns the event, with the error of a job that ended without completing. */
 function withJobError(event: RunEvent): RunEvent {
   if (event.type !== 'job' || !isFinal(event.job) || event.job.status === 'completed') return event;
   return { ...event, error: errorJson(jobErrorOf(event.job)) };

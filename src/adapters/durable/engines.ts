@@ -32,7 +32,7 @@ const EVENT_TYPE = must(
   (value) => typeof value === 'string' && /^[A-Za-z0-9_][A-Za-z0-9_-]{0,99}$/.test(value),
 );
 
-/** Required parts of each engine. Validated before anything is created. */
+/** Options of each engine. Validated before anything is created. */
 const ENGINES = {
   cloudflareEngine: optionsOf({ NonRetryableError: FUNCTION, eventType: EVENT_TYPE }),
   inngestEngine: optionsOf({ NonRetriableError: FUNCTION, event: text }),
@@ -277,7 +277,7 @@ export function workflowEngine(
 }
 
 /** Sleeps for the entire time, and returns false, because no webhook ended the wait. */
-async function sleepUninterrupted(sleeping: PromiseLike<void>): Promise<false> {
-  await sleeping;
+async function sleepUninterrupted(sleep: PromiseLike<void>): Promise<false> {
+  await sleep;
   return false;
 }

@@ -71,8 +71,8 @@ const STEP_VERSION = 'gen1';
 export async function generate(engine: DurableEngine, options: GenerateOptions): Promise<GeneratedJob> {
   checkEngine(engine);
   const { call, params, key } = options ?? {};
-  let run = orFail(engine, () => startWith(options));
-  const eventOf = (output: Json) => orFail(engine, () => storedEvent(output));
+  let run = runOrFail(engine, () => startRunWith(options));
+  const eventOf = (output: Json) => runOrFail(engine, () => storedEvent(output));
   const name = stepNames(key);
   let stored: StoredOutput | undefined;
   for (;;) {
@@ -119,7 +119,7 @@ function checkEngine(engine: unknown): void {
 }
 
 /** Returns the result of `work`. Fails the run for a GenError, which the engine would retry forever. */
-function orFail<T>(engine: DurableEngine, work: () => T): T {
+function runOrFail<T>(engine: DurableEngine, work: () => T): T {
   try {
     return work();
   } catch (error) {
@@ -129,7 +129,7 @@ function orFail<T>(engine: DurableEngine, work: () => T): T {
 }
 
 /** Starts a run. Throws a GenError for an invalid option. */
-function startWith(options: GenerateOptions): JobRunState {
+function startRunWith(options: GenerateOptions): JobRunState {
   option.checkOptions('generate', GENERATE_OPTIONS, options);
   for (const [name, example] of REQUIRED_OPTIONS) {
     if (options?.[name] === undefined) throw new GenError(`generate: ${name} is missing. Pass ${example}.`);

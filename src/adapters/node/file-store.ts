@@ -30,7 +30,7 @@ export interface FileStore extends NotifyingStore {
 }
 
 const FILES = Symbol.for('gen-client.files');
-/** Longer than that of other stores, because a busy disk flushes slowly. */
+/** A longer timeout than other stores have, because a busy disk flushes slowly. */
 const TIMEOUT_MS = 10_000;
 const BUSY_PAUSE = { firstMs: 1, maxMs: 25 } as const;
 /** Values with a shorter TTL, such as rate limits, expire before a machine can restart, so they aren't flushed. */
@@ -139,7 +139,10 @@ class StoreFile {
 
 const ACCESS_CODES = ['EACCES', 'EROFS', 'EPERM', 'ERR_ACCESS_DENIED'];
 
-/** Deletions must be durable, too. Otherwise, an aborted call would be sent after a restart. */
+/**
+ * Returns true if the changes must survive a power failure. Deletions must, or an aborted call would be sent after a
+ * restart.
+ */
 function mustBeDurable(changes: StoreChanges): boolean {
   return Object.values(changes).some((change) => change === null || change.ttlMs > MAX_UNFLUSHED_TTL_MS);
 }

@@ -14,16 +14,16 @@ import { FILE_PATH, type RereadableSource } from '../../schemas/upload.js';
 async function* piecesOf(path: string): AsyncGenerator<Uint8Array, undefined> {
   const file = await open(path);
   try {
-    const before = await file.stat({ bigint: true });
-    const bytes = pieceBytes(Number(before.size));
+    const statsBefore = await file.stat({ bigint: true });
+    const bytes = pieceBytes(Number(statsBefore.size));
     for (;;) {
       // Yarn PnP needs an explicit length.
       const { buffer, bytesRead } = await file.read(Buffer.allocUnsafeSlow(bytes), 0, bytes, null);
       if (bytesRead === 0) break;
       yield buffer.subarray(0, bytesRead);
     }
-    const after = await file.stat({ bigint: true });
-    if (after.mtimeNs !== before.mtimeNs || after.size !== before.size)
+    const statsAfter = await file.stat({ bigint: true });
+    if (statsAfter.mtimeNs !== statsBefore.mtimeNs || statsAfter.size !== statsBefore.size)
       throw new Error(`"${path}" changed while it was sent. Upload it again.`);
     return undefined;
   } finally {

@@ -77,9 +77,9 @@ export function removeStaleFiles(path: string): void {
   const directory = dirname(path);
   for (const entry of readdirSync(directory)) {
     if (!entry.startsWith(`${basename(path)}-`)) continue;
-    const [file, kind] = [join(directory, entry), entry.slice(basename(path).length)];
-    if (kind.startsWith('-lease-')) removeIfReleased(file);
-    if (kind.startsWith('-new-') && systemClock.now() - modifiedMs(file) > STALE_MS) rmSync(file, { force: true });
+    const [file, suffix] = [join(directory, entry), entry.slice(basename(path).length)];
+    if (suffix.startsWith('-lease-')) removeIfReleased(file);
+    if (suffix.startsWith('-new-') && systemClock.now() - modifiedMs(file) > STALE_MS) rmSync(file, { force: true });
   }
 }
 

@@ -53,7 +53,7 @@ export function toNodeHandler(handler: WebHandler): NodeHandler {
   };
 }
 
-/** Aborts if the connection closes before the response is sent. */
+/** Returns a signal that aborts if the connection closes before the response is sent. */
 function closeSignal(outgoing: ServerResponse): AbortSignal {
   const controller = new AbortController();
   outgoing.once('close', () => {
@@ -79,7 +79,7 @@ function webRequest(incoming: IncomingMessage, nodeRequest: NodeRequest, signal:
   }
 }
 
-/** Express and others remove the mount path from `url`. */
+/** Returns the complete URL of the request. Express and others remove the mount path from `url`. */
 function incomingUrl(incoming: IncomingMessage & { readonly originalUrl?: string }): string {
   const target = incoming.originalUrl ?? incoming.url ?? '/';
   const scheme = 'encrypted' in incoming.socket ? 'https' : 'http';
@@ -113,7 +113,7 @@ function isParsed({ readableDidRead }: IncomingMessage, { body }: NodeRequest): 
   return readableDidRead && typeof body === 'object' && body !== null && !(body instanceof Uint8Array);
 }
 
-/** Reads the request on demand. */
+/** Returns a body that reads the request on demand. */
 function unreadBody(incoming: IncomingMessage): ReadableStream {
   let chunks: AsyncIterator<Uint8Array> | undefined;
   return new ReadableStream(

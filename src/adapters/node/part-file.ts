@@ -25,16 +25,16 @@ import { fileSystemCode, flush, flushDirectory } from './flush.js';
 export type SavePath = { readonly directory: string } | { readonly file: string };
 
 /**
- * Resolves a path, and creates missing directories. An existing directory, or a path that ends in a separator, is a directory.
- * Throws before the download if the path isn't a regular file.
+ * Resolves a path, and creates missing directories. A path is a directory if it exists as one or ends in a separator.
+ * Throws, before the download, for a device, a pipe, or a socket.
  */
 export async function savePath(call: string, path: unknown): Promise<SavePath> {
-  const text = path instanceof URL ? fileURLToPath(path) : path;
-  if (typeof text !== 'string' || text === '') {
+  const filePath = path instanceof URL ? fileURLToPath(path) : path;
+  if (typeof filePath !== 'string' || filePath === '') {
     throw new GenError(`${call}: path must be a non-empty string or a file: URL, not ${formatValue(path)}.`);
   }
-  const target = resolve(text);
-  const endsInSeparator = text.endsWith('/') || text.endsWith(sep);
+  const target = resolve(filePath);
+  const endsInSeparator = filePath.endsWith('/') || filePath.endsWith(sep);
   const isDirectory = endsInSeparator || (await ifExists(stat(target)))?.isDirectory() === true;
   const directory = isDirectory ? target : dirname(target);
   await makeDirectories(directory);
@@ -113,7 +113,7 @@ export class PartFile {
     await statsOfRegular(target);
     const directory = dirname(target);
     const name = `.gen-${createHash('sha256').update(basename(target)).digest('hex').slice(0, 16)}`;
-    removeStale(directory, name).catch(() => undefined);
+    removeStaleParts(directory, name).catch(() => undefined);
     const part = join(directory, `${name}-${systemRandom.uuid()}.part`);
     return new PartFile(part, target, await open(part, 'wx'));
   }
@@ -155,7 +155,10 @@ export class PartFile {
     await unlink(this.path).catch(() => undefined);
   }
 
-  /** Awaits only the previous write, so that network and disk work concurrently and memory stays bounded. */
+  /**
+   * Starts a write after the previous one, without awaiting it, so that network and disk work concurrently and memory
+   * stays bounded.
+   */
   async #startWrite(): Promise<void> {
     await this.#writing;
     const chunks = this.#chunks;
@@ -174,7 +177,7 @@ async function writeChunks(file: FileHandle, chunks: readonly Uint8Array[], byte
   if (bytesWritten < bytes) await file.appendFile(Buffer.concat(chunks).subarray(bytesWritten));
 }
 
-async function removeStale(directory: string, name: string): Promise<void> {
+async function removeStaleParts(directory: string, name: string): Promise<void> {
   for (const file of await readdir(directory)) {
     if (!file.startsWith(`${name}-`) || !file.endsWith('.part')) continue;
     const path = join(directory, file);
@@ -182,7 +185,7 @@ async function removeStale(directory: string, name: string): Promise<void> {
   }
 }
 
-/** Moves a file, or returns false if the target exists. A hard link does both in one step. */
+/** Moves a file. Returns false if the target exists. A hard link checks this and creates the file in one step. */
 async function moveIfAbsent(path: string, target: string): Promise<boolean> {
   try {
     await link(path, target).catch(async (reason) => {
@@ -198,8 +201,8 @@ async function moveIfAbsent(path: string, target: string): Promise<boolean> {
   }
 }
 
-export async function isSameContent(one: string, other: string): Promise<boolean> {
-  const files = await Promise.all([one, other].map((path) => open(path)));
+export async function isSameContent(path: string, otherPath: string): Promise<boolean> {
+  const files = await Promise.all([path, otherPath].map((path) => open(path)));
   try {
     const buffers = files.map(() => Buffer.allocUnsafe(WRITE_BYTES));
     for (let position = 0; ; ) {
@@ -218,8 +221,8 @@ export async function isSameContent(one: string, other: string): Promise<boolean
 /** Reads from a position until the buffer is full or the file ends. */
 async function bytesAt(file: FileHandle, buffer: Buffer, position: number): Promise<Buffer> {
   let filled = 0;
-  for (let read = 1; read > 0 && filled < buffer.length; filled += read) {
-    read = (await file.read(buffer, filled, buffer.length - filled, position + filled)).bytesRead;
+  for (let bytesRead = 1; bytesRead > 0 && filled < buffer.length; filled += bytesRead) {
+    bytesRead = (await file.read(buffer, filled, buffer.length - filled, position + filled)).bytesRead;
   }
   return buffer.subarray(0, filled);
 }

@@ -64,7 +64,7 @@ export async function saveOutput(
   const { overwrite = false } = options;
   return await atCaller(
     storeOutput(CALL, { client, job, options }, async (file) => {
-      const target = await onDisk(file.jobId, () => savePath(CALL, path));
+      const target = await withDiskErrors(file.jobId, () => savePath(CALL, path));
       return copyFile(file, new DiskTarget(file, target, overwrite));
     }),
   );
@@ -135,7 +135,10 @@ class DiskTarget implements CopyTarget<SavedOutput> {
     throw error;
   }
 
-  /** Returns nothing for an expired link. A file with the job's name is complete anyway. */
+  /**
+   * Returns the file's info, or an empty object for an expired link, because a file with the job's name is complete
+   * anyway.
+   */
   async #info(): Promise<Partial<OutputInfo>> {
     try {
       return await this.#file.info();
@@ -166,7 +169,7 @@ class DiskTarget implements CopyTarget<SavedOutput> {
   }
 
   #onDisk<T>(work: () => Promise<T>): Promise<T> {
-    return onDisk(this.#file.jobId, work);
+    return withDiskErrors(this.#file.jobId, work);
   }
 
   #alreadyExists(path: string): DownloadError {
@@ -176,7 +179,7 @@ class DiskTarget implements CopyTarget<SavedOutput> {
   }
 }
 
-async function onDisk<T>(jobId: string, work: () => Promise<T>): Promise<T> {
+async function withDiskErrors<T>(jobId: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (cause) {

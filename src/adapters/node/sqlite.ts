@@ -4,7 +4,7 @@ import { reasonOf } from '../../runtime/callbacks.js';
 import { builtIn } from '../../runtime/platform.js';
 import { setupError } from '../../store/store.js';
 
-/** Opens a database. If it is locked, it throws immediately instead of blocking the thread. */
+/** Opens a database. A locked database throws immediately instead of blocking the thread. */
 export function openSqlite(path: string, options: { readonly readOnly?: boolean } = {}): DatabaseSync {
   const { DatabaseSync: Database } = loadSqlite();
   const database = new Database(path, options);
@@ -39,8 +39,8 @@ const CONDITIONS = {
 } as const;
 
 export function isSqliteError(error: unknown, condition: keyof typeof CONDITIONS): boolean {
-  const [code, text] = CONDITIONS[condition];
+  const [code, message] = CONDITIONS[condition];
   const { errcode } = (error ?? {}) as { readonly errcode?: unknown };
   // The low byte is the primary code.
-  return typeof errcode === 'number' ? (errcode & 0xff) === code : reasonOf(error).includes(text);
+  return typeof errcode === 'number' ? (errcode & 0xff) === code : reasonOf(error).includes(message);
 }

@@ -124,8 +124,8 @@ function statementsOf(database: DatabaseSync) {
 function validateFile(path: string): Stats {
   const stats = statSync(path);
   if (!stats.isFile()) {
-    const what = stats.isDirectory() ? 'a directory' : 'not a regular file';
-    throw setupError(`fileStore: "${path}" is ${what}. Pass the path of a file.`);
+    const kind = stats.isDirectory() ? 'a directory' : 'not a regular file';
+    throw setupError(`fileStore: "${path}" is ${kind}. Pass the path of a file.`);
   }
   if (stats.size === 0)
     throw setupError(`fileStore: "${path}" is empty. Restore it from a backup, or delete it to start a new store.`);

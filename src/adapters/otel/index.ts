@@ -34,8 +34,9 @@ interface InstrumentOptions {
 }
 
 /**
- * Traces and measures every GenClient in this process with OpenTelemetry. Returns a function that stops and ends open spans,
- * to call before you shut down the exporter. Throws a GenError for an invalid option, or without `node:diagnostics_channel`.
+ * Traces and measures every GenClient in this process with OpenTelemetry. Returns a function that stops and ends open
+ * spans. Call it before you shut down the exporter. Throws a GenError for an invalid option, or without
+ * `node:diagnostics_channel`.
  *
  * @example
  * const stop = instrumentGenClient();

@@ -37,8 +37,8 @@ interface JobSpans {
 }
 
 /**
- * Creates spans from diagnostics channels. A span is open only during a call in this process. `generate` ends with the create's
- * response, or with `createAndWait`. A job that ends later or in another process gets another span there.
+ * Creates spans from diagnostics channels. A span is open only during a call in this process. `generate` ends with the
+ * create's response, or with `createAndWait`. A job that ends later or in another process gets another span.
  */
 export class SpanRecorder {
   readonly #tracer: Tracer;
@@ -142,12 +142,12 @@ export class SpanRecorder {
     for (const end of this.#pending) end();
   }
 
-  /** Called with the response to a create. Ends `generate`, unless the same call waits for the job. */
+  /** Called when the request of a create has ended. Ends `generate`, unless the same call waits for the job. */
   #createEnded(job: JobTrace, span: Span): void {
     const generate = this.#jobs.get(job);
     const now = systemClock.now();
     if (job.jobId === undefined || !generate) {
-      // A failed create ends with its job.
+      // `jobEnded` ends the `generate` span of a failed create.
       span.end();
       return;
     }
@@ -216,12 +216,12 @@ function operationOf({ call, model }: Pick<JobEvent, 'call' | 'model'>): Attribu
   };
 }
 
-/** Returns a metric's attributes. Unknown models are omitted, so that cardinality stays low. */
+/** Returns a metric's attributes. An unknown model becomes `other`, so that cardinality stays low. */
 export function metricAttributesOf({ call, model }: Pick<JobEvent, 'call' | 'model'>): Attributes {
   return operationOf({ call, model: model === undefined || modelCapabilities(model) ? model : 'other' });
 }
 
-/** Returns an operation's span name, also with low cardinality. */
+/** Returns an operation's span name. Unknown models are omitted, so that cardinality stays low. */
 function nameOf({ 'gen_ai.request.model': model }: Attributes): string {
   return typeof model === 'string' && modelCapabilities(model) ? `${OPERATION} ${model}` : OPERATION;
 }

@@ -68,12 +68,12 @@ export function createGenPage<Proxy>({ url }: PageOptions): GenPage<Proxy> {
 
   function create(verb: JobCall, input: object): Run {
     const files = new Set<Blob>();
-    const text = jsonOf([verb, input], (file) => {
+    const inputJson = jsonOf([verb, input], (file) => {
       files.add(file);
       if (!fileNames.has(file)) fileNames.set(file, randomId());
       return fileNames.get(file);
     });
-    const last = lastRuns.get(text);
+    const last = lastRuns.get(inputJson);
     if (last && !last.signal.aborted && last.get().phase !== 'waiting') return last;
     const key = last?.isUnanswered ? last.id : randomId();
     const work = async (run: OpenRun) => {
@@ -89,7 +89,7 @@ export function createGenPage<Proxy>({ url }: PageOptions): GenPage<Proxy> {
       await continueRun(run, entry);
     };
     const run = runs.begin(key, files.size ? 'uploading' : 'creating', work, !last?.isUnanswered);
-    lastRuns.set(text, run);
+    lastRuns.set(inputJson, run);
     return run;
   }
 
@@ -108,21 +108,21 @@ export function createGenPage<Proxy>({ url }: PageOptions): GenPage<Proxy> {
   } as GenPage<Proxy>;
 }
 
-interface Ticketed {
+interface TicketReply {
   readonly ticket: string;
 }
 
 /** Response to a create. */
-interface CreateReply extends JobView, Ticketed {}
+interface CreateReply extends JobView, TicketReply {}
 
 /**
  * Returns a function that gets the session's ticket, once, before the first create. The ticket keeps this tab from creating
  * jobs for another user who signs in later.
  */
 function createSession(base: string) {
-  let session: Promise<Ticketed> | undefined;
+  let session: Promise<TicketReply> | undefined;
   return () => {
-    session ??= post<Ticketed>(`${base}/session`, {}, 'ticket').catch((error) => {
+    session ??= post<TicketReply>(`${base}/session`, {}, 'ticket').catch((error) => {
       session = undefined;
       throw error;
     });
@@ -130,7 +130,7 @@ function createSession(base: string) {
   };
 }
 
-/** Sends the creates of a page. */
+/** Returns a function that sends a page's creates. */
 function createSender(base: string, runs: Runs, follow: ReturnType<typeof createWatch>) {
   /** Allows two creates at a time. Creates can be slow, and all tabs share the browser's six connections. */
   const queues: Promise<unknown>[] = [Promise.resolve(), Promise.resolve()];
@@ -148,9 +148,9 @@ function createSender(base: string, runs: Runs, follow: ReturnType<typeof create
       // The create isn't aborted by stop() or forget(), so that its response still identifies the job.
       return post<CreateReply>(`${base}/${verb}`, { key, ...body }, 'ticket', signal);
     };
-    const sent = (queues.shift() as Promise<unknown>).then(send);
-    queues.push(sent.catch(() => {}));
-    const { ticket: created, ...job } = await sent;
+    const pendingReply = (queues.shift() as Promise<unknown>).then(send);
+    queues.push(pendingReply.catch(() => {}));
+    const { ticket: created, ...job } = await pendingReply;
     run.isUnanswered = false;
     // forget() has removed the run of this key.
     runs.persist(key, runs.begun.has(key) ? { ticket: created } : undefined);
@@ -183,8 +183,8 @@ async function uploadFiles(
   const tickets = new Map<Blob, string>();
   let doneBytes = 0;
   for (const file of files) {
-    const progress = ({ loaded }: ProgressEvent) => set({ uploaded: (doneBytes + loaded) / totalBytes });
-    tickets.set(file, await upload(base, file, signal, progress));
+    const onProgress = ({ loaded }: ProgressEvent) => set({ uploaded: (doneBytes + loaded) / totalBytes });
+    tickets.set(file, await upload(base, file, signal, onProgress));
     doneBytes += file.size;
   }
   return JSON.parse(jsonOf(input, (file) => tickets.get(file)));

@@ -18,17 +18,17 @@ function sendFile(
   headers: Readonly<Record<string, string>>,
   file: Blob,
   signal: AbortSignal,
-  progress: (event: ProgressEvent) => void,
+  onProgress: (event: ProgressEvent) => void,
 ): Promise<XMLHttpRequest> {
   return new Promise((resolve) => {
     signal.throwIfAborted();
     const request = new XMLHttpRequest();
     request.open(method, url);
     request.responseType = 'json';
-    // The proxy needs the session cookie, also from a listed origin. Storage must not receive it.
+    // The proxy needs the session cookie, even from a listed origin. Storage must not receive it.
     request.withCredentials = method === 'POST';
     for (const name in headers) request.setRequestHeader(name, headers[name] as string);
-    request.upload.onprogress = progress;
+    request.upload.onprogress = onProgress;
     request.onloadend = () => resolve(request);
     signal.addEventListener('abort', () => request.abort());
     request.send(file);
@@ -64,12 +64,12 @@ export async function post<Body>(
   for (let failures = 0; ; ) {
     signal?.throwIfAborted();
     // A retry isn't held, because a reverse proxy may have closed the held request.
-    const text = JSON.stringify(failures ? { ...body, hold: false } : body);
+    const json = JSON.stringify(failures ? { ...body, hold: false } : body);
     const response = await fetch(url, {
       method: 'POST',
       headers: { ...PAGE_HEADERS, 'content-type': 'application/json' },
       credentials: 'include',
-      body: text,
+      body: json,
       signal: ('key' in body ? null : signal) ?? null,
     }).catch(() => null);
     const reply = await response?.json().catch(() => null);
@@ -86,14 +86,14 @@ export async function upload(
   base: string,
   file: Blob,
   signal: AbortSignal,
-  progress: (event: ProgressEvent) => void,
+  onProgress: (event: ProgressEvent) => void,
 ): Promise<string> {
   const { name, type, size } = file as Partial<File>;
   const { put, direct } = await post<BegunUpload>(`${base}/upload`, { name, type, size }, 'put', signal);
-  if (!direct || !isAccepted(await sendFile(['PUT', direct.url], direct.headers, file, signal, progress))) {
+  if (!direct || !isAccepted(await sendFile(['PUT', direct.url], direct.headers, file, signal, onProgress))) {
     const url = `${base}/bytes`;
     const headers = { ...PAGE_HEADERS, 'x-gen-ticket': put };
-    const request = await sendFile(['POST', url], headers, file, signal, progress);
+    const request = await sendFile(['POST', url], headers, file, signal, onProgress);
     if (!isAccepted(request)) throw errorOf(url, request.status, request.response);
   }
   return (await post<{ readonly upload: string }>(`${base}/uploaded`, { put }, 'upload', signal)).upload;

@@ -60,8 +60,8 @@ export interface OpenRun extends Run {
 const STOPPED: RunError = { code: 'stopped', message: 'The run was stopped.' };
 
 function openRun(id: string, phase: RunState['phase'], isCancelable: boolean, forget: () => void): OpenRun {
-  const ended = new AbortController();
-  const { signal } = ended;
+  const controller = new AbortController();
+  const { signal } = controller;
   const listeners = new Set<() => void>();
   let state: RunState = { phase, isCancelable, uploaded: phase === 'uploading' ? 0 : 1 };
   const done = new Promise<RunState>((resolve, reject) => {
@@ -77,7 +77,7 @@ function openRun(id: string, phase: RunState['phase'], isCancelable: boolean, fo
     id,
     signal,
     done,
-    stop: () => ended.abort(),
+    stop: () => controller.abort(),
     get: () => state,
     subscribe(listener) {
       listeners.add(listener);
@@ -88,7 +88,7 @@ function openRun(id: string, phase: RunState['phase'], isCancelable: boolean, fo
       if (signal.aborted) return;
       state = { ...state, ...change };
       // Abort before calling the listeners, so that none of them can change the outcome.
-      if (isOver(state)) ended.abort();
+      if (isOver(state)) controller.abort();
       for (const listener of [...listeners]) {
         try {
           listener();

@@ -6,7 +6,7 @@ import type { OpenRun, PageError, Runs } from './run.js';
 /** Maximum jobs per request. More jobs take turns. */
 const MAX_JOBS = 100;
 
-/** Returns a function that follows a ticket's job until it ends. `first` is the job's state, if known. */
+/** Returns a function that follows a ticket's job until it ends. `firstReply` is the job's state, if known. */
 export function createWatch(base: string, runs: Runs) {
   const watched = new Map<OpenRun, string>();
   /** Ends the current request or pause. */
@@ -46,8 +46,8 @@ export function createWatch(base: string, runs: Runs) {
     current = undefined;
   }
 
-  return (run: OpenRun, ticket: string, first?: JobReply): void => {
-    if (first) update(run, ticket, first);
+  return (run: OpenRun, ticket: string, firstReply?: JobReply): void => {
+    if (firstReply) update(run, ticket, firstReply);
     if (run.signal.aborted) return;
     watched.set(run, ticket);
     run.signal.addEventListener('abort', () => {

@@ -139,7 +139,7 @@ class ProxyServer<User extends ProxyUser> {
     this.#options = options;
     this.#clock = clock;
     this.#tickets = tickets;
-    this.#open = new OpenRequests(clock.now, { what: 'open requests', max: 64, maxAgeMs: 600_000 });
+    this.#open = new OpenRequests(clock.now, { noun: 'open requests', max: 64, maxAgeMs: 600_000 });
     this.#uploads = new PageUploads(client, tickets, clock.now);
     this.#watches = new Watches(client, clock, this.#open, (id) => this.#uploads.jobEnded(id));
     this.#creates = new Creates(options, {
@@ -210,11 +210,11 @@ class ProxyServer<User extends ProxyUser> {
   }
 
   async #upload(body: Readonly<Record<string, unknown>>, { request, user }: PageRequest<User>): Promise<object> {
-    const described = this.#uploads.describe(body);
-    if (!(await this.#options.upload?.(described.file, user))) {
+    const description = this.#uploads.describe(body);
+    if (!(await this.#options.upload?.(description.file, user))) {
       throw new ProxyError(400, 'upload_refused', 'This file is not accepted.');
     }
-    return this.#open.during(user.id, () => this.#uploads.begin(described, user.id, request.signal));
+    return this.#open.during(user.id, () => this.#uploads.begin(description, user.id, request.signal));
   }
 
   async #create(verb: JobCall, body: Readonly<Record<string, unknown>>, user: User): Promise<object> {

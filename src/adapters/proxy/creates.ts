@@ -87,10 +87,10 @@ export class Creates<User extends ProxyUser> {
   async #send({ verb, input, key }: PageCreate & { readonly key: string }, user: User): Promise<CreatedJob> {
     const { client, create, budget } = this.#options;
     const { tickets, uploads, watches } = this.#parts;
-    const returned = await create[verb]?.(input as never, user);
-    const { params, uploadIds } = await createParams(returned, input, { tickets, user: user.id });
+    const appParams = await create[verb]?.(input as never, user);
+    const { params, uploadIds } = await createParams(appParams, input, { tickets, user: user.id });
     if (SAFETY_ID_CALLS.includes(verb)) params.safety_identifier ??= await tickets.userHash(user.id);
-    // Compares the input, because the params can differ after a deploy or a rotated secret.
+    // Lets the client compare the input, because the params can differ after a deploy or a rotated secret.
     const options = { budget: await budget?.(user), [PAGE_INPUT]: input };
     try {
       const namespace = client[verb] as { create(params: object, options: object): PromiseLike<ServiceJob> };

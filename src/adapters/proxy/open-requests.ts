@@ -7,7 +7,7 @@ export interface OpenRequest {
 
 interface OpenRequestsOptions {
   /** Noun for the error message, such as `uploads`. */
-  readonly what: string;
+  readonly noun: string;
   /** Maximum number per user. */
   readonly max: number;
   /** An open request stops counting after this. On Workers, an aborted request may never release it. */
@@ -25,17 +25,18 @@ export class OpenRequests {
     this.#options = options;
   }
 
-  /** Adds a request, and releases those in `instead`. Throws a 429 if the user has too many. */
-  acquire(user: string, instead: readonly OpenRequest[] = []): OpenRequest {
-    const { what, max, maxAgeMs } = this.#options;
+  /** Adds a request, and releases the replaced ones. Throws a 429 if the user has too many. */
+  acquire(user: string, replacedRequests: readonly OpenRequest[] = []): OpenRequest {
+    const { noun, max, maxAgeMs } = this.#options;
     const userRequests = this.#open.get(user) ?? new Map<OpenRequest, number>();
-    const isFull = () => userRequests.size - instead.filter((request) => userRequests.has(request)).length >= max;
+    const isFull = () =>
+      userRequests.size - replacedRequests.filter((request) => userRequests.has(request)).length >= max;
     if (isFull()) {
       for (const [request, sinceMs] of userRequests)
         if (this.#now() - sinceMs >= maxAgeMs) userRequests.delete(request);
     }
-    if (isFull()) throw tooMany(what, true);
-    for (const request of instead) request.release();
+    if (isFull()) throw tooMany(noun, true);
+    for (const request of replacedRequests) request.release();
     return this.add(user);
   }
 

@@ -23,7 +23,10 @@ export function requireOwnPage(request: Request, origins: readonly string[]): vo
     throw new ProxyError(403, 'foreign_origin', `The header ${PAGE_HEADER} is missing.`);
 }
 
-/** In development, the message includes both hosts, because a reverse proxy may have changed the Host header. */
+/**
+ * Returns the error for a request from another site. In development, its message includes both hosts, because a reverse
+ * proxy may have changed the Host header.
+ */
 function foreignOrigin(origin: string | null, request: Request): ProxyError {
   const hint =
     origin === null || !isDevelopment()
@@ -64,7 +67,7 @@ function isAllowedOrigin(origin: string | null, origins: readonly string[]): boo
   return origin !== null && origins.includes(origin);
 }
 
-/** Compares hosts only, because the scheme differs behind a TLS proxy. */
+/** Returns true if the origin has the proxy's host. Ignores the scheme, which differs behind a TLS proxy. */
 function isOwnHost(origin: string, request: Request): boolean {
   try {
     return new URL(origin).host === requestedHost(request);
@@ -116,7 +119,10 @@ function bodyTooLarge(): ProxyError {
 
 const PROTOTYPES: readonly string[] = ['__proto__', 'constructor', 'prototype'];
 
-/** `JSON.parse` creates these as own properties. Copying such an object can set its prototype. */
+/**
+ * A reviver that throws for these names. `JSON.parse` creates them as own properties, and copying such an object can
+ * set its prototype.
+ */
 function rejectPrototype(name: string, value: unknown): unknown {
   if (PROTOTYPES.includes(name)) throw new TypeError(name);
   return value;
@@ -143,13 +149,13 @@ function fieldNotAccepted(name: string): ProxyError {
  * webhook URL, or an idempotency key came from the page.
  */
 export async function createParams(
-  returned: unknown,
+  appParams: unknown,
   input: Readonly<Record<string, unknown>>,
   { tickets, user }: { readonly tickets: Tickets; readonly user: string },
 ): Promise<{ readonly params: Record<string, unknown>; readonly uploadIds: readonly string[] }> {
-  if (!isFields(returned))
+  if (!isFields(appParams))
     throw new TypeError('create: each function must return an object. Return the params of the create.');
-  const params = { ...returned };
+  const params = { ...appParams };
   const uploadIds: string[] = [];
   const strings = collectStrings(input);
   // Substrings count, too, because the function may have trimmed the input.
@@ -160,7 +166,7 @@ export async function createParams(
   }
   if (params.idempotency_key !== undefined)
     throw new TypeError("create: idempotency_key is set by the proxy, from the page's key. Remove it from the params.");
-  const uploadId = async (value: unknown): Promise<unknown> => {
+  const resolveUploadId = async (value: unknown): Promise<unknown> => {
     if (typeof value !== 'string') {
       if (isNonStringJson(value))
         throw new ProxyError(400, 'upload_invalid', 'An upload field accepts only upload tickets.');
@@ -173,7 +179,7 @@ export async function createParams(
   };
   for (const [name, value] of Object.entries(params)) {
     if (!isUploadField(name) || value === undefined || value === null) continue;
-    params[name] = Array.isArray(value) ? await Promise.all(value.map(uploadId)) : await uploadId(value);
+    params[name] = Array.isArray(value) ? await Promise.all(value.map(resolveUploadId)) : await resolveUploadId(value);
   }
   return { params, uploadIds };
 }

@@ -29,15 +29,18 @@ const MAX_CHARACTERS = 16_384;
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
-/** Signs tickets with the first secret and accepts those of every secret, so that you can rotate secrets. */
+/**
+ * Returns functions that sign tickets with the first secret and accept tickets of every secret, so that you can rotate
+ * secrets.
+ */
 export function createTickets(secrets: readonly string[], now: () => number) {
-  const derived = new Map<string, Awaited<ReturnType<typeof deriveKeys>>>();
-  const first = secrets[0] ?? '';
+  const keysBySecret = new Map<string, Awaited<ReturnType<typeof deriveKeys>>>();
+  const signingSecret = secrets[0] ?? '';
 
   // Caches the keys, not their promise, because on Workers a promise belongs to the request that created it.
   async function keysOf(secret: string) {
-    const keys = derived.get(secret) ?? (await deriveKeys(secret));
-    derived.set(secret, keys);
+    const keys = keysBySecret.get(secret) ?? (await deriveKeys(secret));
+    keysBySecret.set(secret, keys);
     return keys;
   }
 
@@ -49,12 +52,12 @@ export function createTickets(secrets: readonly string[], now: () => number) {
 
   return {
     async sign({ kind, id, user, expiresMs, end, sealed }: Ticket): Promise<string> {
-      const keys = await keysOf(first);
+      const keys = await keysOf(signingSecret);
       // The user is stored as a keyed hash.
       const content: Ticket = {
         kind,
         id,
-        user: user === null ? null : await hash(first, user),
+        user: user === null ? null : await hash(signingSecret, user),
         expiresMs,
         ...(end && { end }),
         ...(sealed !== undefined && { sealed: await seal(keys.seal, sealed) }),
@@ -82,7 +85,7 @@ export function createTickets(secrets: readonly string[], now: () => number) {
       return undefined;
     },
     /** Returns a keyed hash of a user's ID, for `safety_identifier`. */
-    userHash: (user: string) => hash(first, user),
+    userHash: (user: string) => hash(signingSecret, user),
   };
 }
 
@@ -104,15 +107,15 @@ const NONCE_BYTES = 12;
 
 async function seal(key: CryptoKey, value: unknown): Promise<string> {
   const iv = secretBytes(NONCE_BYTES);
-  const closed = await crypto.subtle.encrypt({ name: 'AES-GCM', iv }, key, encoder.encode(JSON.stringify(value)));
-  return toBase64url(joinBytes([iv, new Uint8Array(closed)]));
+  const ciphertext = await crypto.subtle.encrypt({ name: 'AES-GCM', iv }, key, encoder.encode(JSON.stringify(value)));
+  return toBase64url(joinBytes([iv, new Uint8Array(ciphertext)]));
 }
 
 async function unseal(key: CryptoKey, sealed: string): Promise<unknown> {
   const bytes = fromBase64url(sealed) ?? new Uint8Array();
   const iv = bytes.subarray(0, NONCE_BYTES);
-  const plain = await crypto.subtle.decrypt({ name: 'AES-GCM', iv }, key, bytes.subarray(NONCE_BYTES));
-  return JSON.parse(decoder.decode(plain));
+  const plaintext = await crypto.subtle.decrypt({ name: 'AES-GCM', iv }, key, bytes.subarray(NONCE_BYTES));
+  return JSON.parse(decoder.decode(plaintext));
 }
 
 function toBase64url(bytes: Uint8Array): string {

@@ -16,10 +16,10 @@ const PUT_MS = 600_000;
 const PUT_MS_PER_BYTE = 1 / 100;
 const UPLOAD_MS = DAY_MS;
 /**
- * A user's unfinished uploads. An abandoned one counts for one minute, the account's rate-limit window, so that a single user
- * can't exhaust that limit.
+ * Limit on a user's unfinished uploads. An abandoned one counts for one minute, the account's rate-limit window, so
+ * that a single user can't exhaust that limit.
  */
-const UNFINISHED = { what: 'uploads', max: 16, maxAgeMs: 60_000 };
+const UNFINISHED_LIMIT = { noun: 'uploads', max: 16, maxAgeMs: 60_000 };
 const MAX_TRACKED = 10_000;
 
 /** A file as the page describes it, and its upload type. */
@@ -48,7 +48,7 @@ export class PageUploads {
     this.#client = client;
     this.#tickets = tickets;
     this.#now = now;
-    this.#open = new OpenRequests(now, UNFINISHED);
+    this.#open = new OpenRequests(now, UNFINISHED_LIMIT);
   }
 
   /** Validates the description of a file. */
@@ -70,11 +70,11 @@ export class PageUploads {
 
   /** Step 1: creates the upload. The reply includes `direct`, the storage URL, unless it needs a credential. */
   async begin({ file, uploadType }: DescribedFile, user: string, signal: AbortSignal): Promise<object> {
-    const open = this.#open.acquire(user);
+    const openRequest = this.#open.acquire(user);
     const params = { ...file, upload_type: uploadType };
     const created = await whileConnected(signal, this.#client.uploads.create(params, { signal }));
     const { upload_id: id, headers } = created;
-    setAndEvict(this.#unfinished, id, open, MAX_TRACKED);
+    setAndEvict(this.#unfinished, id, openRequest, MAX_TRACKED);
     const { baseUrl } = this.#client.toJSON();
     const base = typeof baseUrl === 'string' ? baseUrl : undefined;
     const { href: url } = putUrl(created, base);
@@ -147,7 +147,7 @@ function sizeMismatch(status: number): ProxyError {
   return new ProxyError(status, 'size_mismatch', 'The file size differs from the declared size.');
 }
 
-/** Awaits a call. If the page has disconnected, replaces its error with a 499. */
+/** Awaits a call. If the page has disconnected, replaces the call's error with a 499. */
 async function whileConnected<T>(signal: AbortSignal, call: PromiseLike<T>): Promise<T> {
   try {
     return await call;

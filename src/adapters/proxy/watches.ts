@@ -46,7 +46,7 @@ class SharedWait {
   readonly viewers = new Set<() => void>();
   readonly stop = new AbortController();
   /** Counts toward the limit of the last viewer while nobody is connected. */
-  unwatched: OpenRequest | undefined;
+  idleRequest: OpenRequest | undefined;
   lingerTimer: (() => void) | undefined;
 
   update(result: PollResult): void {
@@ -81,12 +81,14 @@ export class Watches {
     this.#onEnd(id);
   }
 
-  /** Resolves when a job changes, or after `holdMs`. Throws a 429 if the user has too many open requests. */
+  /**
+   * Returns the jobs' states once one changes, or after `holdMs`. Throws a 429 if the user has too many open requests.
+   */
   async progress(jobs: readonly WatchedJob[], viewer: Viewer): Promise<PollResult[]> {
     const outcomes = jobs.map(({ id, result }) => result ?? this.#cachedOutcome(id));
     if (outcomes.some(Boolean)) return jobs.map(({ id }, at) => outcomes[at] ?? this.#waits.get(id)?.result);
-    const unwatched = jobs.flatMap(({ id }) => this.#waits.get(id)?.unwatched ?? []);
-    const request = this.#open.acquire(viewer.user, unwatched);
+    const idleRequests = jobs.flatMap(({ id }) => this.#waits.get(id)?.idleRequest ?? []);
+    const request = this.#open.acquire(viewer.user, idleRequests);
     const waits = jobs.map(({ id, seen }) => ({ id, seen, wait: this.#follow(id) }));
     await this.#nextChange(waits, viewer);
     for (const { id, wait } of waits) this.#leave(id, wait, viewer.user);
@@ -122,7 +124,7 @@ export class Watches {
 
   #forget(id: string, wait: SharedWait): void {
     wait.lingerTimer?.();
-    wait.unwatched?.release();
+    wait.idleRequest?.release();
     if (this.#waits.get(id) === wait) this.#waits.delete(id);
     wait.stop.abort();
   }
@@ -131,7 +133,7 @@ export class Watches {
   #leave(id: string, wait: SharedWait, user: string): void {
     if (this.#clock.perRequest) this.#forget(id, wait);
     if (wait.viewers.size > 0 || wait.stop.signal.aborted) return;
-    wait.unwatched = this.#open.add(user);
+    wait.idleRequest = this.#open.add(user);
     wait.lingerTimer = this.#clock.after(LINGER_MS, () => this.#forget(id, wait));
   }
 
@@ -141,10 +143,10 @@ export class Watches {
       holdMs === 0 ? waits.every(({ wait }) => wait.result !== undefined) : waits.some(hasChanged);
     if (isReady()) return;
     const isUnknown = waits.some(({ wait }) => wait.result === undefined);
-    const undo: (() => void)[] = [];
+    const cleanups: (() => void)[] = [];
     await new Promise<void>((done) => {
       // Real time, because it collects responses in flight.
-      const collect = (ms: number) => undo.push(systemClock.after(ms, done));
+      const collect = (ms: number) => cleanups.push(systemClock.after(ms, done));
       const check = () => {
         if (isReady()) holdMs === 0 ? done() : collect(COLLECT_CHANGES_MS);
         // On Workers, each request starts with a poll, which doesn't count as a change.
@@ -152,11 +154,14 @@ export class Watches {
       };
       for (const { wait } of waits) {
         wait.viewers.add(check);
-        undo.push(() => void wait.viewers.delete(check));
+        cleanups.push(() => void wait.viewers.delete(check));
       }
-      undo.push(this.#clock.after(isUnknown ? Math.max(holdMs, FIRST_POLL_MS) : holdMs, done), onAbort(signal, done));
+      cleanups.push(
+        this.#clock.after(isUnknown ? Math.max(holdMs, FIRST_POLL_MS) : holdMs, done),
+        onAbort(signal, done),
+      );
     });
-    for (const end of undo) end();
+    for (const cleanup of cleanups) cleanup();
   }
 }
 

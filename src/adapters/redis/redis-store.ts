@@ -29,8 +29,9 @@ const OPTIONS = option.optionsOf({
 });
 
 /**
- * Keys: the group's version, then the keys to read or change. Arguments: `read`, or the version and, for each key, its
- * lifetime in milliseconds (0 to delete it) and its value.
+ * A script that reads keys, or changes them if the version matches. Keys: the group's version, then the keys to read or
+ * change. Arguments: `read`, or the version and, for each key, its lifetime in milliseconds (0 to delete it) and its
+ * value.
  */
 const SWAP = `
 local time = redis.call('TIME')
@@ -101,11 +102,11 @@ export function redisStore(redis: RedisClient, options: RedisStoreOptions = {}):
       );
       return Number(await runScript(keysOf(group, Object.keys(changes)), [version, ...values])) === 1;
     },
-    ...(isPubSubClient(redis) ? notifications(redis, { prefix, report }) : { close: async () => {} }),
+    ...(isPubSubClient(redis) ? openNotifications(redis, { prefix, report }) : { close: async () => {} }),
   });
 }
 
-function notifications(
+function openNotifications(
   client: PubSubClient,
   { prefix, report }: { readonly prefix: string; readonly report: (error: unknown) => void },
 ) {
@@ -182,7 +183,7 @@ function redisMisconfiguration(error: unknown, prefix: string): GenError | undef
   return match && setupError(`Redis rejected gen-client (${match.code}). ${match.fix(prefix)}`, error);
 }
 
-// The common interface of the Redis clients: scripts and subscriptions. None is imported.
+// The common interface of the Redis clients: scripts and subscriptions. No client package is imported.
 
 /** The methods of an `ioredis` client that the store uses. */
 export interface IoRedisClient {

@@ -14,20 +14,20 @@ const ROWS: readonly ModelEntry[] = Object.entries<ModelCapabilities>(MODELS);
 const rowsOf = (kind: Kind, isMatch: (row: ModelCapabilities) => boolean = () => true) =>
   ROWS.filter(([, row]) => row.kind === kind && isMatch(row));
 
-const url = (what: string) => z.url().describe(`${what} A public HTTPS URL.`);
-const nonEmptyText = (what: string) => z.string().min(1).describe(what);
-const ids = (what: string) => z.array(z.string().min(1)).describe(what);
-const urls = (what: string) => z.array(z.url()).describe(`${what} Public HTTPS URLs.`);
+const url = (description: string) => z.url().describe(`${description} A public HTTPS URL.`);
+const nonEmptyText = (description: string) => z.string().min(1).describe(description);
+const ids = (description: string) => z.array(z.string().min(1)).describe(description);
+const urls = (description: string) => z.array(z.url()).describe(`${description} Public HTTPS URLs.`);
 
 /** Schema of a value that depends on the model. The description lists the values, and preflight validates them. */
-function ofModels<T extends string | number>(
+function modelDependent<T extends string | number>(
   schema: z.ZodType<T>,
-  what: string,
+  description: string,
   [rows, list]: readonly [rows: readonly ModelEntry[], list: 'durations' | 'resolutions' | 'aspectRatios'],
 ) {
-  const of = (row: ModelCapabilities) => (list === 'aspectRatios' ? ratiosOf(row) : (row[list] ?? []));
-  const by = rows.map(([alias, row]) => `${alias}: ${of(row).join(', ')}`).join('; ');
-  return schema.describe(`${what} By model: ${by}.`);
+  const valuesOf = (row: ModelCapabilities) => (list === 'aspectRatios' ? ratiosOf(row) : (row[list] ?? []));
+  const valuesByModel = rows.map(([alias, row]) => `${alias}: ${valuesOf(row).join(', ')}`).join('; ');
+  return schema.describe(`${description} By model: ${valuesByModel}.`);
 }
 
 type Check = (params: unknown, warn: () => void) => void;
@@ -88,22 +88,22 @@ export function pickParams<Shape extends z.ZodRawShape, Key extends keyof Shape 
     throw new GenError(`pickParams: unknown field "${missing}". ${didYouMean(missing, Object.keys(params.shape))}`);
   }
   const needsPrompt = !fields.some((field) => field === 'content');
-  const picked = fields.map((field) => {
+  const pickedFields = fields.map((field) => {
     const schema = params.shape[field];
     return [field, needsPrompt && field === 'prompt' && schema instanceof z.ZodOptional ? schema.unwrap() : schema];
   });
-  return paramsSchema<PickedShape<Shape, Key>>(Object.fromEntries(picked), check);
+  return paramsSchema<PickedShape<Shape, Key>>(Object.fromEntries(pickedFields), check);
 }
 
-const model = (rows: readonly ModelEntry[], what: string) =>
-  nonEmptyText(`${what} ${rows.map(([alias]) => alias).join(', ')}, or a newer one.`);
-const everyCreate = {
+const model = (rows: readonly ModelEntry[], description: string) =>
+  nonEmptyText(`${description} ${rows.map(([alias]) => alias).join(', ')}, or a newer one.`);
+const commonFields = {
   webhook_url: url('Receives a signed event when the job is final.').optional(),
   callback_url: url('Alias of webhook_url.').optional(),
   idempotency_key: nonEmptyText('The same key never creates a second job.').optional(),
 };
-const images = rowsOf('image');
-const videos = rowsOf('video');
+const imageModels = rowsOf('image');
+const videoModels = rowsOf('video');
 const editModels = rowsOf('video', ({ edits }) => edits === true);
 
 /**
@@ -116,10 +116,10 @@ const editModels = rowsOf('video', ({ edits }) => edits === true);
  */
 export const imageParams = paramsSchema(
   {
-    model: model(images, 'Image model. By default, the service chooses one.').optional(),
+    model: model(imageModels, 'Image model. By default, the service chooses one.').optional(),
     prompt: nonEmptyText('What the image shows.'),
-    ratio: ofModels(z.string(), 'Aspect ratio.', [images, 'aspectRatios']).optional(),
-    resolution: ofModels(z.string(), 'Resolution.', [images, 'resolutions']).optional(),
+    ratio: modelDependent(z.string(), 'Aspect ratio.', [imageModels, 'aspectRatios']).optional(),
+    resolution: modelDependent(z.string(), 'Resolution.', [imageModels, 'resolutions']).optional(),
     response_format: z.literal('url').describe('How the image is returned.').optional(),
     watermark: z.boolean().optional(),
     safety_identifier: nonEmptyText('Hashed ID of the end user.').optional(),
@@ -132,7 +132,7 @@ export const imageParams = paramsSchema(
     reference_image_urls: urls('Reference images.').optional(),
     referenceImageUrls: urls('Alias of reference_image_urls.').optional(),
     reference_images: urls('Alias of reference_image_urls.').optional(),
-    ...everyCreate,
+    ...commonFields,
   },
   checkImage,
 );
@@ -148,8 +148,8 @@ const contentItem = z.discriminatedUnion('type', [
 const videoFields = {
   prompt: nonEmptyText('Subject, action, camera move, light, and style.').optional(),
   content: z.array(contentItem).describe('The prompt and references as a list, instead of prompt.').optional(),
-  resolution: ofModels(z.string(), 'Resolution.', [videos, 'resolutions']).optional(),
-  duration: ofModels(z.number(), 'Length in seconds.', [videos, 'durations']).optional(),
+  resolution: modelDependent(z.string(), 'Resolution.', [videoModels, 'resolutions']).optional(),
+  duration: modelDependent(z.number(), 'Length in seconds.', [videoModels, 'durations']).optional(),
   generate_audio: z.boolean().describe('If true, adds sound. For models that support it.').optional(),
 };
 
@@ -159,7 +159,7 @@ const videoFields = {
  */
 export const videoParams = paramsSchema(
   {
-    model: model(videos, 'Video model. The default is svc-video-fast.').optional(),
+    model: model(videoModels, 'Video model. The default is svc-video-fast.').optional(),
     ...videoFields,
     aspect_ratio: nonEmptyText(
       `Aspect ratio, for example ${ratiosOf(MODELS[DEFAULT_VIDEO_MODEL]).join(', ')}.`,
@@ -187,7 +187,7 @@ export const videoParams = paramsSchema(
     character_ids: ids('Registered characters, by ID or slug.').optional(),
     video_reference_mode: nonEmptyText('strict: never generate the video without its clips.').optional(),
     safety_identifier: nonEmptyText('Hashed ID of the end user.').optional(),
-    ...everyCreate,
+    ...commonFields,
   },
   checkVideo,
 );
@@ -205,7 +205,7 @@ export const videoEditParams = paramsSchema(
     reference_image_upload_ids: ids('Reference images, by upload ID.').optional(),
     reference_images: urls('Reference images.').optional(),
     reference_audios: urls('Reference audio.').optional(),
-    ...everyCreate,
+    ...commonFields,
   },
   checkVideoEdit,
 );
@@ -218,7 +218,7 @@ export const characterParams = paramsSchema(
     reference_upload_ids: ids('Reference images, by upload ID.').optional(),
     aspect_ratio: nonEmptyText('Aspect ratio of the image.').optional(),
     resolution: nonEmptyText('Resolution of the image.').optional(),
-    ...everyCreate,
+    ...commonFields,
   },
   checkCharacter,
 );

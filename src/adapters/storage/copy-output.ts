@@ -170,9 +170,13 @@ class StoreTarget implements CopyTarget<StoredOutput> {
     const object = await this.#head();
     if (object === undefined) return undefined;
     const { sizeBytes, contentType, etag } = object;
-    const unconfirmed = this.#unconfirmedBody;
-    if (unconfirmed !== undefined && unconfirmed.sizeBytes === sizeBytes && objectJob(object) === this.#file.jobId) {
-      return { sizeBytes, contentType, sha256: await unconfirmed.sha256(), etag, existed: false };
+    const unconfirmedBody = this.#unconfirmedBody;
+    if (
+      unconfirmedBody !== undefined &&
+      unconfirmedBody.sizeBytes === sizeBytes &&
+      objectJob(object) === this.#file.jobId
+    ) {
+      return { sizeBytes, contentType, sha256: await unconfirmedBody.sha256(), etag, existed: false };
     }
     if (await this.#isSameFile(object)) return { sizeBytes, contentType, sha256: undefined, etag, existed: true };
     if (this.#options.overwrite === true) return undefined;
@@ -277,8 +281,8 @@ class StoreTarget implements CopyTarget<StoredOutput> {
   /** Sends a request, which fails if the store is idle for too long. Uses real time, even in a sandbox. */
   async #attempt<T>(send: (deadline: Deadline) => Promise<T>): Promise<T> {
     const { signal, timeoutMs = STORE_TIMEOUT_MS } = this.#options;
-    const late = () => this.#error('timeout', `made no progress for ${timeoutMs} ms (timeoutMs)`);
-    const deadline = startDeadline({ clock: systemClock, ms: timeoutMs, signal, late });
+    const timeoutError = () => this.#error('timeout', `made no progress for ${timeoutMs} ms (timeoutMs)`);
+    const deadline = startDeadline({ clock: systemClock, ms: timeoutMs, signal, late: timeoutError });
     try {
       return await deadline.race(Promise.resolve().then(() => send(deadline)));
     } finally {
@@ -287,16 +291,16 @@ class StoreTarget implements CopyTarget<StoredOutput> {
   }
 
   #alreadyExists(cause?: StorageError): StorageError {
-    const what = 'already contains another object at this key. Pass overwrite: true to replace it';
-    return this.#error('object_exists', what, { status: 412, cause });
+    const problem = 'already contains another object at this key. Pass overwrite: true to replace it';
+    return this.#error('object_exists', problem, { status: 412, cause });
   }
 
   #error(
     code: string,
-    what: string,
+    problem: string,
     details: { readonly status?: number; readonly cause?: unknown } = {},
   ): StorageError {
-    const message = `The store "${this.#store}" ${what} (job ${this.#file.jobId}).`;
+    const message = `The store "${this.#store}" ${problem} (job ${this.#file.jobId}).`;
     return new StorageError(message, { code, store: this.#store, ...details });
   }
 }

@@ -142,10 +142,11 @@ class OutputRequest {
     return plainResponse(status, pause);
   }
 
-  /** Responds identically for an unknown job and for one that this request may not see. */
+  /** Returns a 404, the same for an unknown job and for one that this request may not see. */
   #notFound(jobId: string | undefined): Response {
-    const what = jobId === undefined ? 'The request contains no job ID' : `The requested ID is "${jobId.slice(0, 80)}"`;
-    return plainResponse(404, {}, isDevelopment() ? ` ${what}. Pass jobId to createOutputHandler to change it.` : '');
+    const reason =
+      jobId === undefined ? 'The request contains no job ID' : `The requested ID is "${jobId.slice(0, 80)}"`;
+    return plainResponse(404, {}, isDevelopment() ? ` ${reason}. Pass jobId to createOutputHandler to change it.` : '');
   }
 
   /** Returns the request's job ID, or undefined if it is missing, ambiguous, or invalid. */
@@ -199,9 +200,14 @@ class OutputRequest {
 
   /** Applies the timeout to the headers only, because the page reads the body at its own pace. */
   async #withTimeout(read: (signal: AbortSignal) => Promise<Response | undefined>): Promise<Response | undefined> {
-    const late = () =>
+    const timeoutError = () =>
       new GenError(`The source did not respond within ${SOURCE_TIMEOUT_MS} ms, so the service sends the file.`);
-    const deadline = startDeadline({ clock: systemClock, ms: SOURCE_TIMEOUT_MS, signal: this.#request.signal, late });
+    const deadline = startDeadline({
+      clock: systemClock,
+      ms: SOURCE_TIMEOUT_MS,
+      signal: this.#request.signal,
+      late: timeoutError,
+    });
     const drop = (response: Response | undefined) => void response?.body?.cancel().catch(() => undefined);
     let response: Response | undefined;
     try {
@@ -260,11 +266,11 @@ function jobIdIn(url: URL): string | undefined {
   const params = url.searchParams.getAll('job');
   if (params.length > 0) return params.length > 1 ? undefined : params[0];
   const parts = url.pathname.split('/').filter((part) => part !== '');
-  const id = parts.map((part) => JOB_ID.exec(decoded(part) ?? '')?.[1]).findLast((id) => id !== undefined);
-  return id ?? decoded(parts.at(-1) ?? '');
+  const id = parts.map((part) => JOB_ID.exec(decodePart(part) ?? '')?.[1]).findLast((id) => id !== undefined);
+  return id ?? decodePart(parts.at(-1) ?? '');
 }
 
-function decoded(part: string): string | undefined {
+function decodePart(part: string): string | undefined {
   try {
     return decodeURIComponent(part);
   } catch {

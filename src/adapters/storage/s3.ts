@@ -111,7 +111,7 @@ function objectOf({ headers }: Response): StoredObject {
 
 const DEFAULT_REGION = 'us-east-1';
 const MAX_S3_ERROR_BYTES = 16_384;
-/** Sends signed requests for one object. Remembers its redirect, and which requests the credentials allow. */
+/** Sends signed requests for one object. Stores the object's redirect, and which requests the credentials allow. */
 class S3Sender {
   readonly #options: S3Options;
   readonly #keys = new Map<string, ArrayBuffer>();
@@ -137,9 +137,9 @@ class S3Sender {
   ): Promise<Response> {
     const init = { method, redirect: 'manual', signal: signal ?? null } as const;
     // An encoded response has a different length. With a range, the runtime sends this header itself.
-    const plain: Record<string, string> = 'range' in headers ? {} : { 'accept-encoding': 'identity' };
-    const response = await this.#send(headers, init, plain);
-    return this.#followRedirect(response) ? this.#send(headers, init, plain) : response;
+    const unsignedHeaders: Record<string, string> = 'range' in headers ? {} : { 'accept-encoding': 'identity' };
+    const response = await this.#send(headers, init, unsignedHeaders);
+    return this.#followRedirect(response) ? this.#send(headers, init, unsignedHeaders) : response;
   }
 
   /** Returns the response to a HEAD, or undefined if the object doesn't exist or the credentials don't allow HEAD. */
@@ -147,8 +147,8 @@ class S3Sender {
     const response = await this.request('HEAD', {}, signal);
     if (response.ok && response.headers.has('etag')) return response;
     if (response.ok) {
-      const what = 'is not an S3 store: its response to HEAD has no ETag. Check endpoint';
-      throw this.#error('not_s3', what, { status: response.status });
+      const problem = 'is not an S3 store: its response to HEAD has no ETag. Check endpoint';
+      throw this.#error('not_s3', problem, { status: response.status });
     }
     if (isAbsent({ status: response.status, code: '' })) return undefined;
     // A response to HEAD has no body, so get the error code with a GET of the first byte.
@@ -179,23 +179,25 @@ class S3Sender {
     // Node buffers a streamed body in memory if it follows redirects.
     const isStrict = isNode() && !this.#exposesRedirect;
     const init = { method: 'PUT', body, duplex: 'half', signal, redirect: isStrict ? 'error' : 'manual' } as const;
-    const length: Record<string, string> = body instanceof Blob ? {} : { 'content-length': `${sizeBytes}` };
+    const lengthHeaders: Record<string, string> = body instanceof Blob ? {} : { 'content-length': `${sizeBytes}` };
     this.#exposesRedirect = false;
-    const condition: Record<string, string> = isConditional ? { 'if-none-match': '*' } : {};
-    const response = await this.#send({ ...headers, ...condition }, init, length).catch((error: unknown) => {
-      if (!isRedirectFailure(error)) throw error;
-      this.#exposesRedirect = true;
-      throw this.#repeat('redirects the put');
-    });
-    if (this.#followRedirect(response)) throw this.#repeat('redirects the put', response.status);
+    const conditionHeaders: Record<string, string> = isConditional ? { 'if-none-match': '*' } : {};
+    const response = await this.#send({ ...headers, ...conditionHeaders }, init, lengthHeaders).catch(
+      (error: unknown) => {
+        if (!isRedirectFailure(error)) throw error;
+        this.#exposesRedirect = true;
+        throw this.#repeatRequest('redirects the put');
+      },
+    );
+    if (this.#followRedirect(response)) throw this.#repeatRequest('redirects the put', response.status);
     const error = await parseError(response);
     if (isConditional && rejectsCondition(error)) return this.#withoutCondition(error);
     if (!response.ok && !isAbsent(error)) return this.#fail(response, error);
     const etag = response.headers.get('etag');
     if (response.ok && etag && error.text.trim() === '') return etag;
     const code = response.ok && error.code === `http_${response.status}` ? 'not_confirmed' : error.code;
-    const what = `${response.ok ? 'did not confirm the PUT' : `responded to the PUT with ${code}`}`;
-    throw new UnconfirmedPut(this.#message(`${what}${error.message ? `: ${error.message}` : ''}`), {
+    const problem = `${response.ok ? 'did not confirm the PUT' : `responded to the PUT with ${code}`}`;
+    throw new UnconfirmedPut(this.#message(`${problem}${error.message ? `: ${error.message}` : ''}`), {
       code,
       store: 's3',
       status: response.ok ? undefined : response.status,
@@ -211,7 +213,7 @@ class S3Sender {
   /** Throws a RepeatRequest if a HEAD can replace the condition of the put, and otherwise a StorageError. */
   #withoutCondition({ status }: S3Error): never {
     this.#lacksConditions = true;
-    if (this.#allowsHead) throw this.#repeat('does not support If-None-Match', status);
+    if (this.#allowsHead) throw this.#repeatRequest('does not support If-None-Match', status);
     throw this.#error(
       'cannot_check',
       'does not support If-None-Match, and the credentials cannot read the object. Allow them GetObject and ListBucket, or pass overwrite: true',
@@ -228,7 +230,7 @@ class S3Sender {
   async #send(
     headers: Readonly<Record<string, string>>,
     init: RequestInit,
-    unsigned: Readonly<Record<string, string>> = {},
+    unsignedHeaders: Readonly<Record<string, string>> = {},
   ): Promise<Response> {
     const { region = DEFAULT_REGION, fetch = globalThis.fetch } = this.#options;
     const { accessKeyId, secretAccessKey, sessionToken } = await this.#credentials();
@@ -244,7 +246,7 @@ class S3Sender {
       cache: this.#keys,
     });
     const signed = await signer.sign();
-    for (const [name, value] of Object.entries(unsigned)) signed.headers.set(name, value);
+    for (const [name, value] of Object.entries(unsignedHeaders)) signed.headers.set(name, value);
     // For a conditional request, Node's fetch adds "Cache-Control: no-cache", which the store would save with the object.
     const cacheInit = isNode() && !('__nextPatched' in fetch) ? ({ cache: 'force-cache' } as const) : {};
     try {
@@ -272,25 +274,25 @@ class S3Sender {
     const target = location !== '' && URL.canParse(location, this.#url) ? new URL(location, this.#url) : undefined;
     const isUnencrypted = this.#url.startsWith('https:') && target?.protocol !== 'https:';
     if (this.#isMoved || target === undefined || isUnencrypted) {
-      const why = this.#isMoved ? 'a second time' : 'to an address that is missing or not encrypted';
-      throw this.#error('redirected', `redirects the request ${why}`, { status });
+      const reason = this.#isMoved ? 'a second time' : 'to an address that is missing or not encrypted';
+      throw this.#error('redirected', `redirects the request ${reason}`, { status });
     }
     this.#url = target.href;
     this.#isMoved = true;
     return true;
   }
 
-  #repeat(what: string, status?: number): RepeatRequest {
-    return new RepeatRequest(`The store "s3" ${what}.`, { code: 'redirected', status, store: 's3' });
+  #repeatRequest(problem: string, status?: number): RepeatRequest {
+    return new RepeatRequest(`The store "s3" ${problem}.`, { code: 'redirected', status, store: 's3' });
   }
 
-  #error(code: string, what: string, details: { readonly status?: number; readonly cause?: unknown }): StorageError {
-    return new StorageError(this.#message(what), { code, store: 's3', ...details });
+  #error(code: string, problem: string, details: { readonly status?: number; readonly cause?: unknown }): StorageError {
+    return new StorageError(this.#message(problem), { code, store: 's3', ...details });
   }
 
-  #message(what: string): string {
+  #message(problem: string): string {
     const { bucket, key } = this.#options;
-    return `The store "s3" ${what} (${bucket}/${key}).`;
+    return `The store "s3" ${problem} (${bucket}/${key}).`;
   }
 }
 

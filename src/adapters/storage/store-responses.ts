@@ -4,11 +4,11 @@ import { endsWait } from '../../rules/failure-kind.js';
 
 /** Statuses below 500 that a retry can fix. */
 const RETRYABLE_STATUSES: readonly number[] = [408, 409, 425, 429];
-/** The object exists, or another request is storing it. */
-const CONFLICTS: readonly number[] = [409, 412];
+/** Statuses of a conflict: the object exists, or another request is storing it. */
+const CONFLICT_STATUSES: readonly number[] = [409, 412];
 /** Download errors that a retry can fix. */
 const RETRYABLE_DOWNLOADS: readonly string[] = ['interrupted', 'file_changed', 'not_media'];
-const WITHOUT_RESPONSE: readonly string[] = ['timeout', 'unreachable', 'put_failed'];
+const CODES_WITHOUT_RESPONSE: readonly string[] = ['timeout', 'unreachable', 'put_failed'];
 /** Codes of an invalid signature. Any other 403 only means that the request isn't allowed. */
 const BAD_SIGNATURE =
   /^(SignatureDoesNotMatch|InvalidAccessKeyId|RequestTimeTooSkewed|ExpiredToken|ExpiredTokenException|TokenRefreshRequired|InvalidToken|InvalidSecurity)$/;
@@ -31,11 +31,11 @@ export function mayCopyLater(error: GenError): boolean {
   if (DownloadError.isInstance(error)) return RETRYABLE_DOWNLOADS.includes(error.code);
   if (!StorageError.isInstance(error)) return !endsWait(error);
   if (error.status !== undefined) return isRetryableStoreError(error);
-  return WITHOUT_RESPONSE.includes(error.code);
+  return CODES_WITHOUT_RESPONSE.includes(error.code);
 }
 
 export function isConflict({ status }: StorageError): boolean {
-  return status !== undefined && CONFLICTS.includes(status);
+  return status !== undefined && CONFLICT_STATUSES.includes(status);
 }
 
 /** Returns true if the object may exist: the response was lost, or the store failed after it received the bytes. */

@@ -128,7 +128,7 @@ export class RowRecords {
   }
 }
 
-/** The directory of the files. */
+/** Destination of a batch's files. */
 export interface BatchTarget {
   readonly out: string;
   /** If true, replaces existing files. */
@@ -142,7 +142,7 @@ export function savedBefore({ path }: RowRecord, { out }: BatchTarget): SavedOut
   return stats?.isFile() ? { path, sizeBytes: stats.size, contentType: undefined } : undefined;
 }
 
-/** Saves a job's file under the row's ID, or under the job's. */
+/** Saves a job's file under the row's ID or, if it has none, under the job's ID. */
 export async function saveFile(
   client: GenClient,
   job: Job,

@@ -66,19 +66,19 @@ export interface Row {
   readonly hasOwnKey: boolean;
 }
 
-/** Throws if the client would reject the create of a row without a request. */
+/** Throws if the client would reject a row's create before sending a request. */
 export type RowCheck = (row: Pick<Row, 'call' | 'params' | 'extraBody'>) => Promise<void>;
 
-/** Calls the create of a row with a client that sends nothing. */
+/** Returns a check that calls a row's create with a client that sends nothing. */
 export function rowCheck(createClient: (options: ClientOptions) => GenClient): RowCheck {
   return async ({ call, params, extraBody }) => {
-    const requested = new AbortController();
+    const controller = new AbortController();
     const fetch = () => {
-      requested.abort();
-      return Promise.reject(requested.signal.reason);
+      controller.abort();
+      return Promise.reject(controller.signal.reason);
     };
     const client = createClient({ apiKey: 'none', rateLimit: 'off', fetch });
-    const { signal } = requested;
+    const { signal } = controller;
     try {
       await (client as JobCreators)[call].create(params as never, { extraBody, signal });
     } catch (error) {
@@ -99,7 +99,8 @@ type Sources = Map<string, ReturnType<typeof fromPath>>;
 type RowDraft = Omit<Row, 'key' | 'hasOwnKey' | 'content'>;
 
 /**
- * Reads and checks the rows of a prompts file, without a request. Throws one UsageError that lists the invalid lines.
+ * Reads and checks the rows of a prompts file without sending a request. Throws one UsageError that lists the invalid
+ * lines.
  */
 export async function readRows(file: PromptsFile, check: RowCheck): Promise<Row[]> {
   const { path, name } = file;
@@ -126,7 +127,10 @@ export async function readRows(file: PromptsFile, check: RowCheck): Promise<Row[
   return withKeys(drafts, name, sources);
 }
 
-function draftOf({ line, read }: UnparsedRow, at: { readonly folder: string; readonly sources: Sources }): RowDraft {
+function draftOf(
+  { line, read }: UnparsedRow,
+  context: { readonly folder: string; readonly sources: Sources },
+): RowDraft {
   const { call: name = 'videos', id, label, extraBody, ...rest } = read();
   if (extraBody !== undefined && !isFields(extraBody)) throw new UsageError('extraBody must be a JSON object.');
   if (id !== undefined && !(typeof id === 'string' && ROW_ID.test(id))) {
@@ -138,13 +142,14 @@ function draftOf({ line, read }: UnparsedRow, at: { readonly folder: string; rea
   const call = CALLS.find((known) => known === name);
   if (call === undefined)
     throw new UsageError(`call "${String(name)}" does not exist. ${didYouMean(String(name), CALLS)}`);
-  return { line, id, label, call, params: withSources('params' in rest ? onlyParams(rest) : rest, at), extraBody };
+  return { line, id, label, call, params: withSources('params' in rest ? onlyParams(rest) : rest, context), extraBody };
 }
 
 /** Returns the params. Throws for any other field, because it would never be sent. */
-function onlyParams({ params, ...others }: Fields): Fields {
-  const stray = Object.keys(others)[0];
-  if (stray !== undefined) throw new UsageError(`a row has no field "${stray}". ${didYouMean(stray, ROW_FIELDS)}`);
+function onlyParams({ params, ...otherFields }: Fields): Fields {
+  const strayField = Object.keys(otherFields)[0];
+  if (strayField !== undefined)
+    throw new UsageError(`a row has no field "${strayField}". ${didYouMean(strayField, ROW_FIELDS)}`);
   if (!isFields(params)) throw new UsageError('params must be a JSON object.');
   return params;
 }
@@ -154,10 +159,10 @@ function withSources(
   params: Fields,
   { folder, sources }: { readonly folder: string; readonly sources: Sources },
 ): Fields {
-  const sourceOf = (text: string) => {
-    const { kind, path } = referenceIn(text, folder);
-    if (kind === 'url') throw new UsageError(`"${text}" is a URL. Pass it in the field for URLs.`);
-    if (kind === 'upload') return text;
+  const sourceOf = (reference: string) => {
+    const { kind, path } = referenceIn(reference, folder);
+    if (kind === 'url') throw new UsageError(`"${reference}" is a URL. Pass it in the field for URLs.`);
+    if (kind === 'upload') return reference;
     const source = sources.get(path) ?? fromPath(path);
     sources.set(path, source);
     return source;
@@ -172,7 +177,7 @@ function withSources(
   });
 }
 
-/** Changes each value of the params, and each item of their lists. */
+/** Returns the params after applying `change` to each value, or to each item of a list. */
 export function mapItems(params: Fields, change: (item: unknown, field: string) => unknown): Fields {
   const fields = Object.entries(params).map(([field, value]) => [
     field,
@@ -181,13 +186,15 @@ export function mapItems(params: Fields, change: (item: unknown, field: string) 
   return Object.fromEntries(fields);
 }
 
-function duplicatesOf(drafts: readonly RowDraft[], what: string, read: (draft: RowDraft) => unknown): string[] {
+function duplicatesOf(drafts: readonly RowDraft[], field: string, keyOf: (draft: RowDraft) => unknown): string[] {
   const lines = new Map<unknown, number>();
   return drafts.flatMap((draft) => {
-    const value = read(draft);
-    const first = lines.get(value);
-    if (value !== undefined) lines.set(value, first ?? draft.line);
-    return first === undefined ? [] : [`line ${draft.line}: ${what} ${formatValue(value)} is already on line ${first}`];
+    const value = keyOf(draft);
+    const firstLine = lines.get(value);
+    if (value !== undefined) lines.set(value, firstLine ?? draft.line);
+    return firstLine === undefined
+      ? []
+      : [`line ${draft.line}: ${field} ${formatValue(value)} is already on line ${firstLine}`];
   });
 }
 
@@ -200,14 +207,14 @@ async function withKeys(drafts: readonly RowDraft[], name: string, sources: Sour
   for (const [path, source] of sources) hashes.set(source, await fileHash(path));
   const counts = new Map<string, number>();
   return drafts.map((draft) => {
-    const { idempotency_key: own, ...params } = draft.params;
-    const hashed = mapItems(params, (item) => hashes.get(item) ?? item);
-    const content = canonical({ call: draft.call, id: draft.id, params: hashed, extraBody: draft.extraBody });
+    const { idempotency_key: ownKey, ...params } = draft.params;
+    const hashedParams = mapItems(params, (item) => hashes.get(item) ?? item);
+    const content = canonical({ call: draft.call, id: draft.id, params: hashedParams, extraBody: draft.extraBody });
     const count = (counts.get(content) ?? 0) + 1;
     counts.set(content, count);
     const hash = createHash('sha256').update(content).digest('hex');
-    const hasOwnKey = typeof own === 'string';
-    const key = hasOwnKey ? own : idempotencyKeyFrom('batch', name, count, hash);
+    const hasOwnKey = typeof ownKey === 'string';
+    const key = hasOwnKey ? ownKey : idempotencyKeyFrom('batch', name, count, hash);
     return { ...draft, params, content: hash, key, hasOwnKey };
   });
 }
@@ -263,9 +270,9 @@ function separatorOf(text: string): { readonly delimiter: string; readonly from_
 
 function checkedColumns(names: readonly string[]): string[] {
   const columns = names.map((name) => name.trim());
-  const [only = ''] = columns;
-  if (columns.length === 1 && only.includes(';')) {
-    throw new UsageError(`the header has one column, "${only}". Separate columns with commas, not semicolons.`);
+  const [onlyColumn = ''] = columns;
+  if (columns.length === 1 && onlyColumn.includes(';')) {
+    throw new UsageError(`the header has one column, "${onlyColumn}". Separate columns with commas, not semicolons.`);
   }
   const duplicate = columns.find((name, at) => name !== '' && columns.indexOf(name) !== at);
   if (duplicate === undefined) return columns;
@@ -285,14 +292,14 @@ interface FieldSchema {
   readonly items?: FieldSchema;
 }
 
-/** The schema of each documented field, which is the same in every call. Loaded for CSV only. */
+/** Returns the schema of each documented field, which is the same in every call. Called for CSV only. */
 async function fieldSchemas(): Promise<ReadonlyMap<string, FieldSchema>> {
   const { imageParams, videoParams, videoEditParams, characterParams } = await import(
     '../../adapters/schemas/index.js'
   );
   const calls = [imageParams, videoParams, videoEditParams, characterParams];
-  const documented = calls.flatMap((params) => Object.entries(params.toJSONSchema().properties ?? {}));
-  return new Map([...(documented as [string, FieldSchema][]), ['extraBody', { type: 'object' }]]);
+  const documentedFields = calls.flatMap((params) => Object.entries(params.toJSONSchema().properties ?? {}));
+  return new Map([...(documentedFields as [string, FieldSchema][]), ['extraBody', { type: 'object' }]]);
 }
 
 /** Returns the fields of a row, without empty cells. */
@@ -314,7 +321,7 @@ function rowFields(record: Readonly<Record<string, string>>, schemas: ReadonlyMa
 const ERROR_VALUE =
   /^(#(NAME\?|REF!|VALUE!|DIV\/0!|N\/A|NULL!|NUM!|SPILL!|CALC!|FIELD!|BLOCKED!|CONNECT!|BUSY!|UNKNOWN!|ERROR!|GETTING_DATA)|Err:\d{3})$/;
 
-/** Throws for a spreadsheet's error value, which must not be charged as a prompt. */
+/** Returns the cell. Throws for a spreadsheet's error value, which must not be charged as a prompt. */
 function checkedCell(cell: string): string {
   if (!ERROR_VALUE.test(cell.trim())) return cell;
   throw new UsageError(`"${cell.trim()}" is the error value of a spreadsheet. Correct its formula.`);

@@ -55,14 +55,14 @@ export interface BatchPlan {
 }
 
 /**
- * Runs the rows that have no file yet. Stops if a row fails for a reason that applies to all others. Then it aborts creates
- * without a response, and resolves with the error.
+ * Runs all rows, and reuses the files of earlier runs. If a row fails for a reason that applies to all others, aborts
+ * the creates without a response, and resolves with the error.
  */
 export function runBatch(session: Session, plan: BatchPlan): Promise<unknown> {
   return new BatchRun(session, plan).run();
 }
 
-/** Returns true if every other row would fail for the same reason, such as an invalid key or no balance. */
+/** Returns true if every other row would fail for the same reason, such as an invalid API key or no balance. */
 function isSystemic(error: unknown): boolean {
   const cause = UploadError.isInstance(error) ? error.cause : error;
   return (
@@ -110,12 +110,12 @@ class BatchRun {
   }
 
   async run(): Promise<unknown> {
-    const { rows: all, records, concurrency } = this.#plan;
+    const { rows: allRows, records, concurrency } = this.#plan;
     // Rows that may have been charged come first.
-    let rows = all.toSorted((a, b) => Number(records.isSent(b)) - Number(records.isSent(a)));
+    let rows = allRows.toSorted((a, b) => Number(records.isSent(b)) - Number(records.isSent(a)));
     const pauses = LOST_PAUSES_MS.values();
     for (;;) {
-      const before = rows.length;
+      const previousCount = rows.length;
       this.#retries.clear();
       // All workers share the iterator.
       const queue = rows.values();
@@ -127,7 +127,7 @@ class BatchRun {
       rows = [...this.#retries.keys()];
       if (rows.length === 0) break;
       // A failed job may have released tokens. Without progress, pause only for a lost response.
-      if (rows.length < before) continue;
+      if (rows.length < previousCount) continue;
       const isLost = [...this.#retries.values()].some((error) => !BudgetExceededError.isInstance(error));
       const pauseMs = isLost ? pauses.next().value : undefined;
       if (pauseMs === undefined) break;
@@ -154,18 +154,18 @@ class BatchRun {
     }
   }
 
-  /** Returns the final job of a row, or undefined if the row is not started. */
+  /** Returns the final job of a row, or undefined if the row is skipped or must be run again. */
   async #jobOf(row: Row): Promise<Job | undefined> {
     const { records } = this.#plan;
     if (this.#stopped !== undefined) return this.#skip(row, 'batch_stopped');
-    const create = new AbortController();
-    this.#pendingCreates.add(create);
+    const controller = new AbortController();
+    this.#pendingCreates.add(controller);
     try {
-      const job = await this.#create(row, create);
+      const job = await this.#create(row, controller);
       await records.update(row, { job });
       return job;
     } catch (error) {
-      if (create.signal.aborted) return this.#skip(row, 'batch_stopped');
+      if (controller.signal.aborted) return this.#skip(row, 'batch_stopped');
       const isLost = !this.#accepted.has(row) && failureKindOf(error) === 'lost';
       const isUploadMissing = isUnknownUpload(error) && (await records.discardUploads(row));
       if (isLost || isUploadMissing || BudgetExceededError.isInstance(error)) {
@@ -176,25 +176,25 @@ class BatchRun {
       await records.update(row, { job: error.job, error: { ...errorDocument(error), job: undefined } });
       return error.job;
     } finally {
-      this.#pendingCreates.delete(create);
+      this.#pendingCreates.delete(controller);
     }
   }
 
-  #create(row: Row, create: AbortController): Promise<Job> {
+  #create(row: Row, controller: AbortController): Promise<Job> {
     const { client, records, wait } = this.#plan;
     return (client as JobCreators)[row.call].createAndWait(records.paramsOf(row) as never, {
       ...wait,
-      signal: AbortSignal.any([this.#session.signal, create.signal]),
+      signal: AbortSignal.any([this.#session.signal, controller.signal]),
       idempotencyKey: records.keyOf(row),
       cleanup: 'after-job',
       budget: this.#budget,
       label: row.label ?? row.id,
       extraBody: row.extraBody,
       onCreated: ({ job, quoted_token_cost: quotedTokenCost, warnings }: CreatedJob) => {
-        this.#pendingCreates.delete(create);
-        const before = this.#accepted.get(row)?.warnings ?? [];
+        this.#pendingCreates.delete(controller);
+        const earlierWarnings = this.#accepted.get(row)?.warnings ?? [];
         const quote = quotedTokenCost === undefined ? {} : { quotedTokenCost };
-        this.#accepted.set(row, { job: { ...job, ...quote }, warnings: [...before, ...warnings] });
+        this.#accepted.set(row, { job: { ...job, ...quote }, warnings: [...earlierWarnings, ...warnings] });
       },
     });
   }
@@ -203,9 +203,9 @@ class BatchRun {
     const { client, target, records } = this.#plan;
     const { signal } = this.#session;
     try {
-      const saved = savedBefore(records.of(row), target);
-      const file = saved ?? (await saveFile(client, job, { ...target, id: row.id, signal }));
-      if (!saved) await records.update(row, { path: file.path });
+      const savedFile = savedBefore(records.of(row), target);
+      const file = savedFile ?? (await saveFile(client, job, { ...target, id: row.id, signal }));
+      if (!savedFile) await records.update(row, { path: file.path });
       this.#report({ row, status: 'completed', job, file });
     } catch (error) {
       signal.throwIfAborted();
@@ -218,18 +218,19 @@ class BatchRun {
 
   #fail(row: Row, error: unknown): void {
     if (isSystemic(error)) this.#stop(error);
-    const accepted = this.#accepted.get(row)?.job;
+    const acceptedJob = this.#accepted.get(row)?.job;
     const result = { row, error: errorDocument(error) };
-    if (accepted === undefined || NotFoundError.isInstance(error)) this.#reportError({ ...result, status: 'failed' });
+    if (acceptedJob === undefined || NotFoundError.isInstance(error))
+      this.#reportError({ ...result, status: 'failed' });
     else {
-      const job = { ...accepted, ...(WaitTimeoutError.isInstance(error) && error.job) };
+      const job = { ...acceptedJob, ...(WaitTimeoutError.isInstance(error) && error.job) };
       this.#reportError({ ...result, status: 'pending', job }, EXIT.service);
     }
   }
 
   #stop(error: unknown): void {
     this.#stopped ??= error;
-    for (const create of this.#pendingCreates) create.abort();
+    for (const controller of this.#pendingCreates) controller.abort();
   }
 
   #skip(row: Row, code: keyof typeof SKIP_MESSAGES): undefined {

@@ -107,16 +107,19 @@ async function batch(session: Session, path: string, flags: BatchFlags): Promise
     const { maxTokens } = flags;
     const concurrency = Math.max(1, flags.concurrency);
     const plan = { rows, client, store, records, target, maxTokens, concurrency, wait: waitOptions(session, flags) };
-    const stopped = await runBatch(session, { ...plan, onResult });
+    const stopReason = await runBatch(session, { ...plan, onResult });
     const report = reportOf(results);
     session.terminal.result({ report }, reportLines(report));
-    printNextSteps(session, results, { stopped, command: commandOf(path, flags) });
+    printNextSteps(session, results, { stopped: stopReason, command: commandOf(path, flags) });
   } finally {
     await store.close();
   }
 }
 
-/** Requires `--name` for a pipe, whose name differs in every run, because the rows' keys depend on it. */
+/**
+ * Reads the prompts. Requires `--name` for a pipe, whose name differs in every run, because the rows' keys depend on
+ * it.
+ */
 async function readPrompts({ host }: Session, path: string, name: string | undefined): Promise<PromptsFile> {
   const stats = path === STDIN ? undefined : statSync(path, { throwIfNoEntry: false });
   if (name === undefined && (path === STDIN || stats?.isFile() === false)) {
@@ -165,8 +168,8 @@ function printNextSteps(
 
 function commandOf(path: string, { name, out }: BatchFlags): string {
   const flags = { '--name': name, '--out': out };
-  const words = Object.entries(flags).flatMap(([flag, value]) => (value === undefined ? [] : [flag, quote(value)]));
-  return ['gen-client batch', quote(path), ...words].join(' ');
+  const args = Object.entries(flags).flatMap(([flag, value]) => (value === undefined ? [] : [flag, quote(value)]));
+  return ['gen-client batch', quote(path), ...args].join(' ');
 }
 
 interface Cost {
@@ -175,27 +178,30 @@ interface Cost {
 }
 
 function reportOf(results: readonly RowResult[]) {
-  const of = (status: RowResult['status']) => results.filter((result) => result.status === status);
-  const pending = of('pending');
-  const final = results.filter(({ job, status }) => job !== undefined && status !== 'pending');
-  const tokens = final.reduce((sum, { job }) => sum + (job?.finalTokenCost ?? 0), 0);
-  const byLabel = costsBy(final, ({ row }) => row.label).map(([label, cost]) => ({ label, ...cost }));
+  const withStatus = (status: RowResult['status']) => results.filter((result) => result.status === status);
+  const pendingResults = withStatus('pending');
+  const finalResults = results.filter(({ job, status }) => job !== undefined && status !== 'pending');
+  const tokens = finalResults.reduce((sum, { job }) => sum + (job?.finalTokenCost ?? 0), 0);
+  const byLabel = costsBy(finalResults, ({ row }) => row.label).map(([label, cost]) => ({ label, ...cost }));
   return {
     rows: results.length,
-    completed: of('completed').length,
-    failed: of('failed').length,
-    pending: pending.length,
-    notSaved: of('not_saved').length,
-    notStarted: of('not_started').length,
+    completed: withStatus('completed').length,
+    failed: withStatus('failed').length,
+    pending: pendingResults.length,
+    notSaved: withStatus('not_saved').length,
+    notStarted: withStatus('not_started').length,
     tokens,
     usd: usdOf(tokens),
-    quotedTokens: pending.reduce((sum, { job }) => sum + (job?.quotedTokenCost ?? 0), 0),
-    byModel: costsBy(final, ({ job }) => job?.modelId ?? 'unknown model').map(([model, cost]) => ({ model, ...cost })),
+    quotedTokens: pendingResults.reduce((sum, { job }) => sum + (job?.quotedTokenCost ?? 0), 0),
+    byModel: costsBy(finalResults, ({ job }) => job?.modelId ?? 'unknown model').map(([model, cost]) => ({
+      model,
+      ...cost,
+    })),
     ...(byLabel.length > 0 && { byLabel }),
   };
 }
 
-/** Jobs and tokens by name, most tokens first. */
+/** Returns the jobs and tokens of each name, with the most tokens first. */
 function costsBy(results: readonly RowResult[], nameOf: (result: RowResult) => string | undefined): [string, Cost][] {
   const costs = new Map<string, Cost>();
   for (const result of results) {
@@ -204,7 +210,7 @@ function costsBy(results: readonly RowResult[], nameOf: (result: RowResult) => s
     const { jobs, tokens } = costs.get(name) ?? { jobs: 0, tokens: 0 };
     costs.set(name, { jobs: jobs + 1, tokens: tokens + (result.job?.finalTokenCost ?? 0) });
   }
-  return [...costs].sort(([, one], [, other]) => other.tokens - one.tokens);
+  return [...costs].sort(([, a], [, b]) => b.tokens - a.tokens);
 }
 
 function reportLines(report: ReturnType<typeof reportOf>): string[] {
@@ -215,12 +221,14 @@ function reportLines(report: ReturnType<typeof reportOf>): string[] {
   ];
   const width = Math.max(0, ...costs.map(({ name }) => name.length));
   const pendingText = pending > 0 ? `, ${pending} pending` : '';
-  const quoted = pending > 0 ? `, ${quotedTokens} quoted for pending rows` : '';
-  const unsaved = notSaved > 0 ? `, ${notSaved} not saved` : '';
+  const quotedText = pending > 0 ? `, ${quotedTokens} quoted for pending rows` : '';
+  const unsavedText = notSaved > 0 ? `, ${notSaved} not saved` : '';
   return [
-    `${counted(rows, 'row')}: ${completed} completed, ${failed} failed${pendingText}${unsaved}, ${notStarted} not started.`,
-    `${counted(tokens, 'token')} charged (${report.usd.toFixed(2)} USD)${quoted}.`,
-    ...costs.map((one) => `  ${one.name.padEnd(width)}  ${counted(one.jobs, 'job')}  ${counted(one.tokens, 'token')}`),
+    `${counted(rows, 'row')}: ${completed} completed, ${failed} failed${pendingText}${unsavedText}, ${notStarted} not started.`,
+    `${counted(tokens, 'token')} charged (${report.usd.toFixed(2)} USD)${quotedText}.`,
+    ...costs.map(
+      (cost) => `  ${cost.name.padEnd(width)}  ${counted(cost.jobs, 'job')}  ${counted(cost.tokens, 'token')}`,
+    ),
   ];
 }
 
@@ -243,10 +251,10 @@ function counted(count: number, noun: string): string {
 }
 
 function resultLine({ row, status, job, file, error, next }: RowResult, lineWidth: number): string {
-  const words = [`line ${String(row.line).padEnd(lineWidth)}`, row.id, status.replace('_', ' '), job?.id];
-  if (job?.finalTokenCost) words.push(counted(job.finalTokenCost, 'token'));
-  words.push(file?.path);
-  if (typeof error?.message === 'string') words.push(error.message);
-  if (next !== undefined) words.push(`Continue with: ${next}`);
-  return words.filter((word) => word !== undefined).join('  ');
+  const columns = [`line ${String(row.line).padEnd(lineWidth)}`, row.id, status.replace('_', ' '), job?.id];
+  if (job?.finalTokenCost) columns.push(counted(job.finalTokenCost, 'token'));
+  columns.push(file?.path);
+  if (typeof error?.message === 'string') columns.push(error.message);
+  if (next !== undefined) columns.push(`Continue with: ${next}`);
+  return columns.filter((word) => word !== undefined).join('  ');
 }

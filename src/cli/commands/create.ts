@@ -23,31 +23,31 @@ type Param = readonly [
 
 interface CreateTable {
   readonly call: CallName;
-  readonly words: readonly Param[];
+  readonly args: readonly Param[];
   readonly flags: readonly Param[];
 }
 
 /** Adds arguments and flags to a command that creates a job. */
-function addParams(command: Command, open: OpenSession, { call, words, flags }: CreateTable): Command {
-  for (const [name, description] of words) command.argument(name, description);
+function addParams(command: Command, open: OpenSession, { call, args, flags }: CreateTable): Command {
+  for (const [name, description] of args) command.argument(name, description);
   const options = flags.map(([name, description, field, parse, fallback]) => {
     const option = command.createOption(name, description).default(fallback);
     if (typeof parse === 'string') option.preset(parse);
-    else if (parse) option.argParser<unknown>(parse as (text: string, before: unknown) => unknown);
+    else if (parse) option.argParser<unknown>(parse as (text: string, previous: unknown) => unknown);
     command.addOption(option);
     return { name: option.attributeName(), field };
   });
   return runCommand<JobFlags & Readonly<Record<string, unknown>>>(
     addJobFlags(command),
     open,
-    async (session, texts, values) => {
+    async (session, argValues, flagValues) => {
       // Report a missing base URL first.
       session.client();
       const params = paramsOf([
-        ...words.map(([, , field], at) => [field, texts[at]] as const),
-        ...options.map(({ name, field }) => [field, values[name]] as const),
+        ...args.map(([, , field], at) => [field, argValues[at]] as const),
+        ...options.map(({ name, field }) => [field, flagValues[name]] as const),
       ]);
-      await runJobCommand(session, { call, params }, values);
+      await runJobCommand(session, { call, params }, flagValues);
     },
   );
 }
@@ -84,19 +84,19 @@ export function videoCommand(open: OpenSession): Command {
   const images = { uploads: 'reference_image_upload_ids', urls: 'reference_image_urls' };
   const clips = { uploads: 'reference_video_upload_ids', urls: 'reference_video_urls' };
   const sounds = { uploads: 'reference_audio_upload_ids', urls: 'reference_audio_urls' };
-  const first = { uploads: 'first_frame_upload_id', urls: 'first_frame_url' };
-  const last = { uploads: 'last_frame_upload_id', urls: 'last_frame_url' };
+  const firstFrame = { uploads: 'first_frame_upload_id', urls: 'first_frame_url' };
+  const lastFrame = { uploads: 'last_frame_upload_id', urls: 'last_frame_url' };
   return addParams(command, open, {
     call: 'videos',
-    words: [['<prompt>', 'subject, action, camera move, light, style', 'prompt']],
+    args: [['<prompt>', 'subject, action, camera move, light, style', 'prompt']],
     flags: [
       ['-m, --model <alias>', 'see "gen-client models" (default: the service\'s, svc-video-fast)', 'model'],
       DURATION,
       ['-r, --ratio <ratio>', `aspect ratio: ${MODELS[DEFAULT_VIDEO_MODEL].exampleRatios.join(', ')}`, 'aspect_ratio'],
       RESOLUTION,
       ['-i, --image <source>', IMAGE, images, collect],
-      ['--first-frame <source>', 'image the video starts with', first],
-      ['--last-frame <source>', 'image the video ends with', last],
+      ['--first-frame <source>', 'image the video starts with', firstFrame],
+      ['--last-frame <source>', 'image the video ends with', lastFrame],
       ['--clip <source>', 'clip that guides motion or camera; repeatable', clips, collect],
       ['--sound <source>', 'audio that guides voice, music, or timing; repeatable', sounds, collect],
       CHARACTER,
@@ -119,7 +119,7 @@ export function imageCommand(open: OpenSession): Command {
   ]);
   return addParams(command, open, {
     call: 'images',
-    words: [['<prompt>', 'what the image shows', 'prompt']],
+    args: [['<prompt>', 'what the image shows', 'prompt']],
     flags: [
       ['-m, --model <alias>', 'see "gen-client models" (default: the service chooses)', 'model'],
       ['-r, --ratio <ratio>', "one of the model's aspect ratios", 'ratio'],
@@ -141,7 +141,7 @@ export function editCommand(open: OpenSession): Command {
   ]);
   return addParams(command, open, {
     call: 'videoEdits',
-    words: [
+    args: [
       ['<source>', 'the video: file, URL, or upload ID', { uploads: 'source_video_upload_id', urls: 'video' }],
       ['<prompt>', 'what to change, and what to preserve', 'prompt'],
     ],
@@ -162,7 +162,7 @@ export function characterImageCommand(open: OpenSession): Command {
   withExamples(command, ['character create Mira "red hair, green coat, ink drawing" --out mira.png']);
   return addParams(command, open, {
     call: 'characters',
-    words: [
+    args: [
       ['<name>', "the character's name", 'name'],
       ['<prompt>', 'hairstyle, wardrobe, pose, style, palette; no real person', 'prompt'],
     ],

@@ -28,11 +28,11 @@ export function doctorCommand(open: OpenSession): Command {
 }
 
 /** Disables retries, because failures and 429s are results. */
-const ONCE = { maxRetries: 0, maxRetryAfterMs: 0, timeoutMs: 15_000, rateLimit: 'off' } as const;
+const NO_RETRIES = { maxRetries: 0, maxRetryAfterMs: 0, timeoutMs: 15_000, rateLimit: 'off' } as const;
 
 async function diagnose(session: Session, webhook: string | undefined): Promise<Check[]> {
   const { host, signal } = session;
-  const client = session.client(ONCE);
+  const client = session.client(NO_RETRIES);
   const checks = await checkService(client, signal);
   if (checks[0]?.status === 'ok') {
     const hasKey = variable(host, 'GEN_API_KEY') !== undefined;
@@ -51,9 +51,9 @@ function lineOf({ name, status, message }: Check): string {
 }
 
 function exitCode(checks: readonly Check[]): number {
-  const failed = (name: Check['name']) => checks.some((check) => check.name === name && check.status === 'failed');
-  if (failed('service')) return EXIT.service;
-  if (failed('key')) return EXIT.account;
+  const hasFailed = (name: Check['name']) => checks.some((check) => check.name === name && check.status === 'failed');
+  if (hasFailed('service')) return EXIT.service;
+  if (hasFailed('key')) return EXIT.account;
   return checks.some(({ status }) => status === 'failed') ? EXIT.failed : EXIT.done;
 }
 
@@ -66,7 +66,7 @@ interface Check {
   readonly [fact: string]: unknown;
 }
 
-const about =
+const resultBuilder =
   (name: Check['name']) =>
   (status: CheckStatus, message: string, facts: Record<string, unknown> = {}): Check => ({
     name,
@@ -80,7 +80,7 @@ const MIN_REPORTED_SKEW_S = 30;
 
 /** Calls GET /v1/models, which needs no key, and compares this machine's clock with the Date header. */
 async function checkService(client: GenClient, signal: AbortSignal): Promise<Check[]> {
-  const result = about('service');
+  const result = resultBuilder('service');
   const startMs = systemClock.now();
   try {
     const { data, response } = await client.models.list({ signal }).withResponse();
@@ -88,15 +88,15 @@ async function checkService(client: GenClient, signal: AbortSignal): Promise<Che
     const models = data.models.length;
     if (models === 0) return [result('failed', 'The service lists no models. Check the base URL.')];
     const message = `The service responded in ${Math.round(durationMs)} ms and lists ${models} models.`;
-    return [result('ok', message, { models }), clockCheck(response.headers.get('date'), startMs + durationMs / 2)];
+    return [result('ok', message, { models }), checkClock(response.headers.get('date'), startMs + durationMs / 2)];
   } catch (error) {
     signal.throwIfAborted();
     return [result('failed', rateLimitIn(error) ?? `${messageOf(error)} Check the base URL.`)];
   }
 }
 
-function clockCheck(header: string | null, now: number): Check {
-  const result = about('clock');
+function checkClock(header: string | null, now: number): Check {
+  const result = resultBuilder('clock');
   const date = Date.parse(header ?? '');
   if (Number.isNaN(date)) return result('skipped', 'The service sends no Date header.');
   // The header has a resolution of one second.
@@ -104,13 +104,13 @@ function clockCheck(header: string | null, now: number): Check {
   const message = `This machine is ${Math.abs(skewS)} s ${skewS < 0 ? 'behind' : 'ahead of'} the service.`;
   const offS = Math.abs(skewS);
   if (offS < MIN_REPORTED_SKEW_S) return result('ok', message, { skewS });
-  const fix = `${message} Set the clock: webhooks are rejected if their time is wrong.`;
-  return result(offS < EXPIRED_S - 1 ? 'warning' : 'failed', fix, { skewS });
+  const warning = `${message} Set the clock: webhooks are rejected if their time is wrong.`;
+  return result(offS < EXPIRED_S - 1 ? 'warning' : 'failed', warning, { skewS });
 }
 
 /** Requests a job that doesn't exist, because a valid key gets a 404. */
 async function checkKey(client: GenClient, signal: AbortSignal): Promise<Check> {
-  const result = about('key');
+  const result = resultBuilder('key');
   try {
     await client.jobs.get('gen-client-doctor-none', { signal });
     return result('ok', 'The key is valid.');
@@ -134,12 +134,12 @@ function rateLimitIn(error: unknown): string | undefined {
 
 const PING_TIMEOUT_MS = 10_000;
 const EXPIRED_S = 301;
-/** Not a type of the service, which all start with "job.". */
+/** Not an event type of the service. Those all start with "job.". */
 const PING_TYPE = 'doctor.ping';
 
 /** Sends a signed, a forged, and an old event. The receiver should accept only the first. */
 async function checkWebhook(url: string, { host, signal }: Session): Promise<Check> {
-  const result = about('webhook');
+  const result = resultBuilder('webhook');
   const secret = variable(host, 'GEN_WEBHOOK_SECRET');
   if (secret === undefined) return result('failed', 'GEN_WEBHOOK_SECRET is not set, so no event can be signed.');
   const startMs = systemClock.now();
@@ -161,11 +161,11 @@ async function checkWebhook(url: string, { host, signal }: Session): Promise<Che
       deadline.end();
     }
   };
-  const signed = await send({ secret, timestamp });
-  if (!isResponse(signed)) return result('failed', `${url} does not respond: ${messageOf(signed)}`);
-  const { status: httpStatus } = signed;
+  const signedResult = await send({ secret, timestamp });
+  if (!isResponse(signedResult)) return result('failed', `${url} does not respond: ${messageOf(signedResult)}`);
+  const { status: httpStatus } = signedResult;
   const facts = { url, httpStatus, durationMs: Math.round(systemClock.now() - startMs) };
-  if (!signed.ok) {
+  if (!signedResult.ok) {
     return result(
       'failed',
       `The receiver responded to a signed event with ${httpStatus}. Check that it has the same secret.`,
@@ -173,12 +173,12 @@ async function checkWebhook(url: string, { host, signal }: Session): Promise<Che
     );
   }
   const isAccepted = (response: unknown) => isResponse(response) && response.ok;
-  const accepted = [
+  const acceptedEvents = [
     isAccepted(await send({ secret: `not ${secret}`, timestamp })) ? ['a forged event'] : [],
     isAccepted(await send({ secret, timestamp: timestamp - EXPIRED_S })) ? [`an event that is ${EXPIRED_S} s old`] : [],
   ].flat();
-  if (accepted.length > 0) {
-    return result('failed', `The receiver also accepts ${accepted.join(' and ')}. Verify events.`, facts);
+  if (acceptedEvents.length > 0) {
+    return result('failed', `The receiver also accepts ${acceptedEvents.join(' and ')}. Verify events.`, facts);
   }
   const message = `The receiver accepted a signed event in ${facts.durationMs} ms, and rejected a forged and an old one.`;
   if (url.startsWith('https:')) return result('ok', message, facts);

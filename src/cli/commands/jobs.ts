@@ -60,13 +60,13 @@ export function waitCommand(open: OpenSession): Command {
   });
 }
 
-/** Saves the file of each job. Continues after a failure, and throws it at the end. */
+/** Saves the file of each job. Continues after a failure, and throws at the end. */
 async function saveAll(
   session: Session,
-  ended: AsyncIterable<Job>,
+  finalJobs: AsyncIterable<Job>,
   { client, flags }: { readonly client: GenClient; readonly flags: WaitFlags },
 ): Promise<void> {
-  const { signal, terminal, next: resume } = session;
+  const { signal, terminal, next: resumeStep } = session;
   const jobs: Record<string, unknown>[] = [];
   const failures: { readonly id: string | undefined; readonly error: unknown }[] = [];
   session.outcome = { jobs };
@@ -80,7 +80,7 @@ async function saveAll(
     if (next) terminal.note(sentenceOf(next));
   };
   try {
-    for await (const job of ended) {
+    for await (const job of finalJobs) {
       const isSaved = isCompleted(job) && flags.out !== undefined;
       if (!isCompleted(job)) session.exitCode = EXIT.failed;
       try {
@@ -91,10 +91,10 @@ async function saveAll(
         terminal.print(describeJob(job));
         fail(error, job);
       }
-      session.next = resume;
+      session.next = resumeStep;
     }
   } catch (error) {
-    for (const one of error instanceof AggregateError ? error.errors : [error]) fail(one);
+    for (const reason of error instanceof AggregateError ? error.errors : [error]) fail(reason);
   }
   if (failures.length > 0) {
     session.next = undefined;
@@ -149,8 +149,8 @@ function createLine(
   width: number,
 ) {
   const prompt = typeof params?.prompt === 'string' ? params.prompt.slice(0, MAX_PROMPT) : undefined;
-  const words = [at, phase.padEnd(width), call, jobId ?? idempotencyKey, status, label, prompt];
-  return words.filter((word) => word !== undefined).join('  ');
+  const columns = [at, phase.padEnd(width), call, jobId ?? idempotencyKey, status, label, prompt];
+  return columns.filter((word) => word !== undefined).join('  ');
 }
 
 export function resumeCommand(open: OpenSession): Command {
@@ -168,14 +168,14 @@ export function resumeCommand(open: OpenSession): Command {
     session.next = { text: 'Run the same command again to resume. No job is charged twice.' };
     const client = session.client({ store, account });
     try {
-      const resumed = client.resume(waitOptions(session, flags));
-      await saveAll(session, jobsOf(resumed), { client, flags: { ...flags, out } });
+      const results = client.resume(waitOptions(session, flags));
+      await saveAll(session, jobsOf(results), { client, flags: { ...flags, out } });
     } finally {
       await store.close();
     }
   });
 }
 
-async function* jobsOf(resumed: AsyncIterable<{ readonly job: Job }>): AsyncGenerator<Job> {
-  for await (const { job } of resumed) yield job;
+async function* jobsOf(results: AsyncIterable<{ readonly job: Job }>): AsyncGenerator<Job> {
+  for await (const { job } of results) yield job;
 }

@@ -37,8 +37,8 @@ export function uploadCommand(open: OpenSession): Command {
         const show = session.terminal.progress(`Uploading ${basename(file)}`);
         const onProgress: UploadOptions['onProgress'] = ({ sentBytes, totalBytes }) =>
           show(bytesProgress(sentBytes, totalBytes));
-        const uploading = session.client().uploads.upload(fromPath(file), { ...options, onProgress });
-        const upload = await uploading.catch((error: unknown) => {
+        const pendingUpload = session.client().uploads.upload(fromPath(file), { ...options, onProgress });
+        const upload = await pendingUpload.catch((error: unknown) => {
           session.terminal.note(`"${file}" was not uploaded.`);
           throw error;
         });
@@ -114,7 +114,7 @@ function deleteCommand(open: OpenSession): Command {
   });
 }
 
-/** Lists all plain values, because the service doesn't document the fields. */
+/** Returns all plain values in one line, because the service doesn't document the fields. */
 function characterLine(record: Readonly<Record<string, unknown>>): string {
   return Object.values(record)
     .filter((value) => typeof value !== 'object')
@@ -135,7 +135,7 @@ export function modelsCommand(open: OpenSession): Command {
   });
 }
 
-/** Returns the alias, with the catalog's lists if the model is known, otherwise the record's own. */
+/** Returns the alias, with the catalog's lists if the model is known, otherwise with those of the record. */
 function describeModel(record: Record<string, unknown>): [alias: string, text: string] {
   const alias = aliasOf(record);
   const row = modelCapabilities(alias);

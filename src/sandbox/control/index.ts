@@ -43,7 +43,7 @@ const CONTROL_CALLS: Readonly<Record<string, ControlHandler>> = {
   'GET faults': ({ sandbox }) => ({ faults: sandbox.faults.list() }),
   'POST faults': ({ sandbox, body }) => ({ id: sandbox.faults.add(body) }),
   'DELETE faults': ({ sandbox }) => sandbox.faults.clear(),
-  'DELETE faults/:id': ({ sandbox, id }) => foundOr404(sandbox.faults.remove(id), `fault "${id}"`),
+  'DELETE faults/:id': ({ sandbox, id }) => assertFound(sandbox.faults.remove(id), `fault "${id}"`),
   'POST dispatch': ({ sandbox, body }) => {
     sandbox.dispatch = body.dispatch as SandboxService['dispatch'];
   },
@@ -60,7 +60,7 @@ const CONTROL_CALLS: Readonly<Record<string, ControlHandler>> = {
     const { account = MAIN_ACCOUNT } = world.state.keys.get(key) ?? {};
     return { key, webhookSecret: world.state.accounts.get(account)?.webhookSecret };
   },
-  'DELETE keys/:id': ({ sandbox, id }) => foundOr404(sandbox.revokeKey(id), 'such key'),
+  'DELETE keys/:id': ({ sandbox, id }) => assertFound(sandbox.revokeKey(id), 'such key'),
 
   'GET jobs': ({ sandbox }) => ({ jobs: sandbox.jobs }),
   'GET jobs/:id': (call) => ({ job: viewSandboxJob(jobOf(call)) }),
@@ -85,7 +85,7 @@ function jobOf({ world, id }: ControlCall): StoredJob {
   throw new ServiceError('job_not_found', `There is no job "${id}".`);
 }
 
-function foundOr404(isFound: boolean, noun: string): void {
+function assertFound(isFound: boolean, noun: string): void {
   if (!isFound) throw new ServiceError('not_found', `There is no ${noun}.`);
 }
 
@@ -95,14 +95,14 @@ const MAX_LISTED_ITEMS = 100;
 /** Returns the state for the sandbox's page, newest first. */
 function stateOf({ world, sandbox }: ControlCall): Fields {
   const { entries, ...money } = sandbox.ledger();
-  const newest = <T>(log: Iterable<T>) => [...log].slice(-MAX_LISTED_ITEMS).reverse();
+  const newestOf = <T>(log: Iterable<T>) => [...log].slice(-MAX_LISTED_ITEMS).reverse();
   return {
     now: sandbox.now(),
     money,
     entries: entries.slice(-MAX_LISTED_ITEMS),
-    jobs: newest(world.state.jobs.values()).map(viewSandboxJob),
-    deliveries: newest(sandbox.deliveries),
-    requests: newest(sandbox.requests),
+    jobs: newestOf(world.state.jobs.values()).map(viewSandboxJob),
+    deliveries: newestOf(sandbox.deliveries),
+    requests: newestOf(sandbox.requests),
     limits: limitsOf(world, MAIN_ACCOUNT),
     faults: sandbox.faults.list().flatMap(viewFault),
     outcomes: world.state.outcomes.length,

@@ -66,8 +66,8 @@ export function createOnce<T extends { readonly id: string }>(
   const key = context.req.header('idempotency-key')?.trim() || fields.text('idempotency_key');
   const name = `${account} ${kind} ${key}`;
   // No await in this function, so concurrent requests can't both create an item.
-  const existing = key ? items.get(state.idempotency.get(name) ?? '') : undefined;
-  if (existing !== undefined) return { item: existing, headers: { 'idempotency-replayed': 'true' } };
+  const existingItem = key ? items.get(state.idempotency.get(name) ?? '') : undefined;
+  if (existingItem !== undefined) return { item: existingItem, headers: { 'idempotency-replayed': 'true' } };
   const item = create(fields);
   if (key) state.idempotency.set(name, item.id);
   return { item, headers: {} };
@@ -78,7 +78,7 @@ export function prefixOf(baseUrl: string): string {
   return new URL(baseUrl).pathname.replace(/\/$/, '');
 }
 
-/** Reads the body of a POST, once for the log and the route. Stops and returns an error if it is too large. */
+/** Reads the body of a POST for both the log and the route. Stops and returns an error if it is too large. */
 export async function readPostBody(request: Request): Promise<string | ServiceError> {
   if (request.method !== 'POST') return '';
   const { bytes, end } = await readUpTo(request.body, MAX_BODY_BYTES);
@@ -116,8 +116,8 @@ export function failRequest(record: MutableRecord, error: unknown): Response {
 
 /** Returns a job's file. Renders it on the first call. */
 export function servedFile({ files }: World, job: StoredJob): ServedFile {
-  const cached = files.get(job);
-  if (cached) return cached;
+  const cachedFile = files.get(job);
+  if (cachedFile) return cachedFile;
   const spec = { ...job.media, ...dimensionsFor(job.media), label: job.modelId, prompt: job.prompt };
   const contentType = spec.kind === 'image' ? 'image/png' : 'video/mp4';
   const etag = `"${job.id}-${hashOf(JSON.stringify(spec)).toString(36)}"`;

@@ -92,7 +92,7 @@ function openRecord(world: World, request: Request): MutableRecord {
     method: request.method,
     path: pathname.startsWith(`${prefix}/`) ? pathname.slice(prefix.length) : pathname,
     query: search.replace(SECRET_QUERY, '$1[redacted]'),
-    headers: redacted(request.headers),
+    headers: redactHeaders(request.headers),
     body: null,
     account: accountOfKey(world, request.headers.get('authorization')),
     idempotencyKey: request.headers.get('idempotency-key'),
@@ -108,12 +108,12 @@ function isJson(request: Request): boolean {
   return request.method === 'POST' && /json/i.test(request.headers.get('content-type') ?? '');
 }
 
-function redacted(headers: Headers): Record<string, string> {
-  const logged: Record<string, string> = {};
+function redactHeaders(headers: Headers): Record<string, string> {
+  const loggedHeaders: Record<string, string> = {};
   headers.forEach((value, name) => {
-    logged[name] = SECRET_HEADERS.test(name) ? value.replace(/^(Bearer +)?.*$/is, '$1[redacted]') : value;
+    loggedHeaders[name] = SECRET_HEADERS.test(name) ? value.replace(/^(Bearer +)?.*$/is, '$1[redacted]') : value;
   });
-  return logged;
+  return loggedHeaders;
 }
 
 /** Creates the documented service, below the path prefix of the base URL. */

@@ -2,8 +2,9 @@ import { abortable, onAbort } from '../../runtime/deadline.js';
 import { isRequest } from '../../runtime/platform.js';
 import type { Activity } from '../world/timeline.js';
 
-// Connection faults. In a server's handler, `reset` and `commitThenDrop` throw a ConnectionDropped, and `truncate` fails the body
-// with this error halfway. `stall` never ends the body. `sandbox.fetch` converts the error to the TypeError of a real fetch.
+// Connection faults. In a server's handler, `reset` and `commitThenDrop` throw a ConnectionDropped, and `truncate`
+// fails the body with this error halfway through. `stall` never ends the body. `sandbox.fetch` converts the error to
+// the TypeError of a real fetch.
 
 export interface RequestArrival {
   /** Aborts when the caller disconnects. */
@@ -29,10 +30,10 @@ export async function breakBody(response: Response, how: 'truncate' | 'stall'): 
   const bytes = new Uint8Array(await response.arrayBuffer());
   const headers = new Headers(response.headers);
   headers.set('content-length', String(bytes.length));
-  const half = bytes.subarray(0, bytes.length >> 1);
+  const firstHalf = bytes.subarray(0, bytes.length >> 1);
   const body = new ReadableStream<Uint8Array>(
     {
-      start: (controller) => controller.enqueue(half),
+      start: (controller) => controller.enqueue(firstHalf),
       pull: (controller) =>
         how === 'truncate' ? controller.error(new ConnectionDropped()) : new Promise<void>(() => {}),
     },
@@ -41,13 +42,13 @@ export async function breakBody(response: Response, how: 'truncate' | 'stall'): 
   return new Response(body, { status: response.status, headers });
 }
 
-/** Converts a handler to a `fetch` for in-process clients, with its aborts and network errors. */
+/** Converts a handler to a `fetch` for in-process clients, with the aborts and network errors of a real one. */
 export function createFetch(handle: Handle, activity: Activity, onSandboxClock: boolean): typeof fetch {
   return async (input, init) => {
-    const original = isRequest(input) ? input : undefined;
-    const signal = init?.signal ?? original?.signal;
+    const inputRequest = isRequest(input) ? input : undefined;
+    const signal = init?.signal ?? inputRequest?.signal;
     // Don't pass the signal to the Request, which would add a listener and never remove it.
-    const request = original && init === undefined ? original : new Request(input, { ...init, signal: null });
+    const request = inputRequest && init === undefined ? inputRequest : new Request(input, { ...init, signal: null });
     signal?.throwIfAborted();
     const response = await abortable(handle(request, { signal, onSandboxClock }), signal).catch((error: unknown) => {
       throw error instanceof ConnectionDropped ? networkError('fetch failed') : error;

@@ -185,8 +185,10 @@ function sendOutput(call: Call): Response {
     throw new ServiceError('output_not_ready', `The job is ${job.status} and has no file.`);
   }
   if (world.timeline.now() >= job.outputExpiresAt) {
-    const when = new Date(job.outputExpiresAt).toISOString();
-    throw new ServiceError('output_expired', `The output link expired at ${when}.`, { data: { expired_at: when } });
+    const expiryTime = new Date(job.outputExpiresAt).toISOString();
+    throw new ServiceError('output_expired', `The output link expired at ${expiryTime}.`, {
+      data: { expired_at: expiryTime },
+    });
   }
   return serveFile(context.req.raw, servedFile(world, job));
 }
@@ -225,7 +227,7 @@ async function startUpload({ world, context, caller }: Call): Promise<Response> 
   return succeed(record, headers);
 }
 
-/** Handles step 2 at a direct upload URL: a signed link that needs no key. */
+/** Handles step 2 of an upload at its direct URL, a signed link that needs no API key. */
 async function receiveFromLink(world: World, context: Context, id: string): Promise<Response> {
   await checkLink(world, context, id);
   const upload = world.state.uploads.get(id);
@@ -240,13 +242,13 @@ async function receiveFromLink(world: World, context: Context, id: string): Prom
 
 /** Returns the headers that allow uploads from pages of any origin, as for a bucket. The signed links are the permission. */
 export function corsHeaders({ method, headers }: Request): Record<string, string> {
-  const shared = {
+  const sharedHeaders = {
     'access-control-allow-origin': '*',
     'access-control-expose-headers': 'etag, retry-after',
   };
-  if (method !== 'OPTIONS') return shared;
+  if (method !== 'OPTIONS') return sharedHeaders;
   return {
-    ...shared,
+    ...sharedHeaders,
     'access-control-allow-methods': 'PUT',
     'access-control-allow-headers': headers.get('access-control-request-headers') ?? '*',
     'access-control-allow-private-network': 'true',
@@ -270,7 +272,10 @@ async function checkLink(world: World, { req }: Context, id: string): Promise<vo
   }
 }
 
-/** Returns the API's origin or, for `other-origin`, `localhost` instead of 127.0.0.1, or `storage.<host>`. */
+/**
+ * Returns the base URL or, for `other-origin`, the same URL on `localhost` instead of 127.0.0.1, or on
+ * `storage.<host>`.
+ */
 function storageRoot({ settings }: World, baseUrl: string): string {
   if (!settings.hasOwnStorage) return baseUrl;
   const url = new URL(baseUrl);

@@ -19,7 +19,7 @@ const DRAIN_MS = 2000;
 const DRAIN_CHECK_MS = 20;
 /** Interval at which a failed body checks whether the response headers were sent. */
 const HEADERS_CHECK_MS = 1;
-/** Tells the adapter not to send a response. */
+/** Keeps the adapter from sending a response. */
 const ALREADY_SENT = { headers: { 'x-hono-already-sent': '1' } };
 
 /**
@@ -46,13 +46,13 @@ export async function serve(fetch: Fetch, options: ListenOptions = {}, prefix = 
   const server = createServer(getRequestListener(respond, { overrideGlobalObjects: false }));
   // Longer than clients keep connections alive, so that none is closed while a request is being sent.
   server.keepAliveTimeout = 65_000;
-  await listening(server, port, host);
+  await listenOn(server, port, host);
   const address = server.address();
-  const bound = typeof address === 'object' && address ? address.port : port;
-  return { url: `http://${urlHost(host)}:${bound}${prefix}`, close: () => serverClosed(server) };
+  const boundPort = typeof address === 'object' && address ? address.port : port;
+  return { url: `http://${urlHost(host)}:${boundPort}${prefix}`, close: () => closeServer(server) };
 }
 
-function listening(server: Server, port: number, host: string): Promise<void> {
+function listenOn(server: Server, port: number, host: string): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once('error', (cause: NodeJS.ErrnoException) => {
       const message =
@@ -65,7 +65,7 @@ function listening(server: Server, port: number, host: string): Promise<void> {
   });
 }
 
-/** Wraps the response, so that a failing body closes the socket after the bytes before it were sent. */
+/** Wraps the response, so that a failing body closes the socket after the earlier bytes were sent. */
 function closeOnFailure(response: Response, socket: Socket, outgoing: ServerResponse): Response {
   const reader = response.body?.getReader();
   if (!reader) return response;
@@ -88,7 +88,7 @@ function closeOnFailure(response: Response, socket: Socket, outgoing: ServerResp
   return new Response(body, response);
 }
 
-function serverClosed(server: Server): Promise<void> {
+function closeServer(server: Server): Promise<void> {
   return new Promise((resolve) => {
     let cancel = () => {};
     const check = (leftMs: number) => {

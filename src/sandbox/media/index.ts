@@ -31,13 +31,13 @@ export function renderMedia(spec: MediaSpec): Uint8Array<ArrayBuffer> {
   return new Uint8Array(encode({ width, height, data, depth: 8, channels: 1, palette: [toRgb(color)], text }));
 }
 
-/** Converts from BT.709, video range. */
+/** Converts a BT.709 color in video range to RGB. */
 function toRgb({ y, cb, cr }: Color): [number, number, number] {
   const luma = (y - 16) / 219;
   const blue = (cb - 128) / 112;
   const red = (cr - 128) / 112;
-  const part = (value: number) => Math.round(255 * Math.min(1, Math.max(0, value)));
-  return [part(luma + 0.7874 * red), part(luma - 0.0937 * blue - 0.2341 * red), part(luma + 0.9278 * blue)];
+  const toByte = (value: number) => Math.round(255 * Math.min(1, Math.max(0, value)));
+  return [toByte(luma + 0.7874 * red), toByte(luma - 0.0937 * blue - 0.2341 * red), toByte(luma + 0.9278 * blue)];
 }
 
 /** Requires a number for each resolution of these models, so that a new resolution without a size doesn't compile. */
@@ -64,19 +64,21 @@ export function dimensionsFor({
   aspectRatio = '',
   resolution = '',
 }: Pick<MediaSpec, 'kind'> & { readonly [K in 'aspectRatio' | 'resolution']?: string | undefined }) {
-  const usual = kind === 'image' ? '1:1' : '16:9';
-  const [across = 1, down = 1] = (/^\d+:\d+$/.test(aspectRatio) ? aspectRatio : usual).split(':').map(Number);
+  const defaultRatio = kind === 'image' ? '1:1' : '16:9';
+  const [ratioWidth = 1, ratioHeight = 1] = (/^\d+:\d+$/.test(aspectRatio) ? aspectRatio : defaultRatio)
+    .split(':')
+    .map(Number);
   if (kind === 'video') {
-    const short = SHORT_SIDES[resolution] ?? 480;
-    const unit = Math.min(short / Math.min(across, down), MAX_SIDE / Math.max(across, down));
-    return { width: even(across * unit), height: even(down * unit) };
+    const shortSide = SHORT_SIDES[resolution] ?? 480;
+    const unit = Math.min(shortSide / Math.min(ratioWidth, ratioHeight), MAX_SIDE / Math.max(ratioWidth, ratioHeight));
+    return { width: roundToEven(ratioWidth * unit), height: roundToEven(ratioHeight * unit) };
   }
   // An integer unit keeps the ratio exact.
-  const unit = Math.round((IMAGE_SIDES[resolution] ?? 1024) / Math.sqrt(across * down));
-  return { width: across * unit, height: down * unit };
+  const unit = Math.round((IMAGE_SIDES[resolution] ?? 1024) / Math.sqrt(ratioWidth * ratioHeight));
+  return { width: ratioWidth * unit, height: ratioHeight * unit };
 }
 
-function even(length: number): number {
+function roundToEven(length: number): number {
   return 2 * Math.round(length / 2);
 }
 
@@ -230,16 +232,16 @@ const UNIT = { sequence: 0x67, picture: 0x68, key: 0x65 } as const;
 /** Sequence parameter set: constrained baseline, cropped to the size. */
 function sequenceParameters(width: number, height: number): Uint8Array {
   const bits = new Bits();
-  const across = Math.ceil(width / 16);
-  const down = Math.ceil(height / 16);
-  const level = LEVELS.find(([, size]) => across * down <= size)?.[0] ?? HIGHEST_LEVEL;
+  const columns = Math.ceil(width / 16);
+  const rows = Math.ceil(height / 16);
+  const level = LEVELS.find(([, size]) => columns * rows <= size)?.[0] ?? HIGHEST_LEVEL;
   for (const value of [66, 0xc0, level]) bits.put(value, 8);
   for (const value of [0, 4, 2, 1]) bits.ue(value);
   bits.put(0, 1);
-  bits.ue(across - 1);
-  bits.ue(down - 1);
+  bits.ue(columns - 1);
+  bits.ue(rows - 1);
   bits.put(0b111, 3);
-  for (const side of [0, (across * 16 - width) / 2, 0, (down * 16 - height) / 2]) bits.ue(side);
+  for (const side of [0, (columns * 16 - width) / 2, 0, (rows * 16 - height) / 2]) bits.ue(side);
   // Color space: BT.709, video range.
   bits.put(0b1_00_1_101_0_1, 9);
   for (const value of [1, 1, 1]) bits.put(value, 8);
@@ -266,14 +268,14 @@ function keyFrame({ width, height, color: { y, cb, cr } }: Still, id: number): U
   bits.ue(id);
   bits.put(0, 2);
   for (const value of [0, 1]) bits.ue(value);
-  const across = Math.ceil(width / 16);
+  const columns = Math.ceil(width / 16);
   // Raw macroblock: 16 x 16 pixels of luma, 8 x 8 of each chroma.
   bits.ue(25);
   bits.raw([...new Array(256).fill(y), ...new Array(64).fill(cb), ...new Array(64).fill(cr)]);
-  for (let at = 1; at < across * Math.ceil(height / 16); at++) {
+  for (let at = 1; at < columns * Math.ceil(height / 16); at++) {
     for (const value of [3, 0, 0]) bits.ue(value);
     // Coded as "no coefficients". The code depends on the neighbors, and a raw macroblock counts as full (9.2.1).
-    if (at === 1 || at === across) bits.put(0b000011, 6);
+    if (at === 1 || at === columns) bits.put(0b000011, 6);
     else bits.put(1, 1);
   }
   return bits.unit(UNIT.key);
@@ -312,16 +314,16 @@ class Bits {
   unit(type: number): Uint8Array {
     this.put(1, 1);
     while (this.#count > 0) this.put(0, 1);
-    const escaped = [type];
+    const unitBytes = [type];
     let zeros = 0;
     for (const byte of this.#bytes) {
       if (zeros >= 2 && byte <= 3) {
-        escaped.push(3);
+        unitBytes.push(3);
         zeros = 0;
       }
-      escaped.push(byte);
+      unitBytes.push(byte);
       zeros = byte === 0 ? zeros + 1 : 0;
     }
-    return Uint8Array.from(escaped);
+    return Uint8Array.from(unitBytes);
   }
 }

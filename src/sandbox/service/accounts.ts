@@ -53,8 +53,8 @@ export function openAccount(world: World, id: string, webhookSecret = secretText
 /** Creates a key. Throws a GenError for an invalid or unknown option. */
 export function addKey(world: World, options: KeyOptions, key = secretText('sk_sandbox')): string {
   checkOptions('createKey', keySchema, options);
-  const { account = MAIN_ACCOUNT, scopes: requested = SCOPES } = options;
-  const scopes = SCOPES.filter((scope) => requested.includes(scope));
+  const { account = MAIN_ACCOUNT, scopes: requestedScopes = SCOPES } = options;
+  const scopes = SCOPES.filter((scope) => requestedScopes.includes(scope));
   const { id } = openAccount(world, account);
   world.state.keys.set(key, { account: id, scopes, isSuspended: options.suspended ?? false, isRevoked: false });
   return key;
@@ -99,8 +99,8 @@ export function limitsOf(world: World, account: string) {
 /** Returns the times of the requests in the current window. */
 function recentRequests(world: World, name: string, windowMs: number): number[] {
   const times = world.state.windows.get(name) ?? [];
-  const from = world.timeline.now() - windowMs + 1;
-  while (times[0] !== undefined && times[0] < from) times.shift();
+  const fromMs = world.timeline.now() - windowMs + 1;
+  while (times[0] !== undefined && times[0] < fromMs) times.shift();
   return times;
 }
 
@@ -138,8 +138,8 @@ interface ReservedTokens {
 }
 
 export function credit(account: Account, at: number, { type, tokens }: Pick<LedgerEntry, 'type' | 'tokens'>): void {
-  account.paidTokens = rounded(account.paidTokens + tokens);
-  account.freeTokens = rounded(account.freeTokens + tokens);
+  account.paidTokens = roundTokens(account.paidTokens + tokens);
+  account.freeTokens = roundTokens(account.freeTokens + tokens);
   addEntry(account, { at, jobId: null }, { type, tokens });
 }
 
@@ -159,24 +159,24 @@ export function reserve(account: Account, reservation: ReservedTokens, baseUrl: 
     const top_up_url = `${baseUrl}${BILLING_PATH}?section=billing`;
     throw new ServiceError('insufficient_balance', message, { data: { top_up_url } });
   }
-  account.freeTokens = rounded(account.freeTokens - tokens);
-  account.reservedTokens = rounded(account.reservedTokens + tokens);
+  account.freeTokens = roundTokens(account.freeTokens - tokens);
+  account.reservedTokens = roundTokens(account.reservedTokens + tokens);
   addEntry(account, reservation, { type: 'reserve', tokens });
 }
 
 /** Ends a reservation: spends `charged` tokens and releases the rest. */
 export function settle(account: Account, reservation: ReservedTokens, charged: number): void {
-  const reserved = reservation.quoted;
-  const released = rounded(reserved - charged);
-  account.reservedTokens = rounded(account.reservedTokens - reserved);
-  account.spentTokens = rounded(account.spentTokens + charged);
+  const reservedTokens = reservation.quoted;
+  const releasedTokens = roundTokens(reservedTokens - charged);
+  account.reservedTokens = roundTokens(account.reservedTokens - reservedTokens);
+  account.spentTokens = roundTokens(account.spentTokens + charged);
   if (charged > 0) addEntry(account, reservation, { type: 'charge', tokens: charged });
-  account.freeTokens = rounded(account.freeTokens + released);
-  if (released > 0) addEntry(account, reservation, { type: 'release', tokens: released });
+  account.freeTokens = roundTokens(account.freeTokens + releasedTokens);
+  if (releasedTokens > 0) addEntry(account, reservation, { type: 'release', tokens: releasedTokens });
 }
 
 /** Rounds to a millionth, because sums of decimal prices aren't exact in binary. */
-function rounded(tokens: number): number {
+function roundTokens(tokens: number): number {
   return Math.round(tokens * 1e6) / 1e6;
 }
 

@@ -8,7 +8,7 @@ import { type Caller, secondsFor } from './accounts.js';
 import { invalidRequest, isWideEnough, type RequestFields, ServiceError } from './request.js';
 import { findUpload } from './uploads.js';
 
-/** Registers a character from an owned image. Throws `upload_not_found` or `character_registration_failed`. */
+/** Registers a character from an image of the account. Throws `upload_not_found` or `character_registration_failed`. */
 export function registerCharacter(world: World, account: string, fields: RequestFields): StoredCharacter {
   const name = fields.text('name')?.trim();
   if (!name) throw invalidRequest('name must be a non-empty string.');
@@ -72,16 +72,16 @@ export function viewCharacter(world: World, caller: Caller, character: StoredCha
 }
 
 function freeSlug({ state }: World, account: string, name: string): string {
-  const plain = name
+  const slugified = name
     .normalize('NFKD')
     .replace(/\p{M}/gu, '')
     .toLowerCase()
     .replace(/[^a-z0-9]+/g, '-')
     .replace(/^-|-$/g, '');
-  const base = plain || 'character';
-  const taken = new Set(charactersOf(state, account).map(({ slug }) => slug));
+  const base = slugified || 'character';
+  const takenSlugs = new Set(charactersOf(state, account).map(({ slug }) => slug));
   let slug = base;
-  for (let count = 2; taken.has(slug); count++) slug = `${base}-${count}`;
+  for (let count = 2; takenSlugs.has(slug); count++) slug = `${base}-${count}`;
   return slug;
 }
 

@@ -42,8 +42,8 @@ interface ModelAndPrompt {
 }
 
 const IMAGES = ['reference_upload_ids', 'reference_image_urls', 'referenceImageUrls', 'reference_images'];
-const CLIPS = ['reference_video_upload_ids', 'reference_video_urls', 'referenceVideoUrls', 'reference_videos'];
-const AUDIOS = ['reference_audio_upload_ids', 'reference_audio_urls', 'referenceAudioUrls', 'reference_audios'];
+const CLIP_FIELDS = ['reference_video_upload_ids', 'reference_video_urls', 'referenceVideoUrls', 'reference_videos'];
+const AUDIO_FIELDS = ['reference_audio_upload_ids', 'reference_audio_urls', 'referenceAudioUrls', 'reference_audios'];
 const VIDEO_RATIO_FIELDS = ['aspect_ratio', 'ratio'];
 const VIDEO_FLAGS = ['watermark', 'generate_audio', 'camera_fixed'];
 /** Fields with documented values. */
@@ -89,8 +89,8 @@ export function parseVideoCreate(fields: RequestFields): JobSpec {
   const references = [
     ...referencesIn(fields, 'frame', FRAME_FIELDS),
     ...referencesIn(fields, 'image', REFERENCE_IMAGE_FIELDS),
-    ...referencesIn(fields, 'clip', CLIPS),
-    ...referencesIn(fields, 'audio', AUDIOS),
+    ...referencesIn(fields, 'clip', CLIP_FIELDS),
+    ...referencesIn(fields, 'audio', AUDIO_FIELDS),
     ...contentReferences(fields),
   ];
   checkKinds(references);
@@ -120,7 +120,7 @@ function parseEdit(fields: RequestFields, ratioFields: readonly string[], fallba
   const content = contentReferences(fields);
   const source = readEditSource(fields, content);
   const unsupported =
-    fields.firstPresent([...FRAME_FIELDS, ...CLIPS]) ?? content.find(({ role }) => role === 'frame')?.field;
+    fields.firstPresent([...FRAME_FIELDS, ...CLIP_FIELDS]) ?? content.find(({ role }) => role === 'frame')?.field;
   if (unsupported !== undefined) {
     const message = `An edit accepts its source, reference images, and audio, not ${unsupported}.`;
     throw new ServiceError('reference_combination_not_supported', message);
@@ -133,7 +133,7 @@ function parseEdit(fields: RequestFields, ratioFields: readonly string[], fallba
   const references = [
     source,
     ...referencesIn(fields, 'image', REFERENCE_IMAGE_FIELDS),
-    ...referencesIn(fields, 'audio', AUDIOS),
+    ...referencesIn(fields, 'audio', AUDIO_FIELDS),
     ...content.filter(({ role }) => role === 'audio'),
   ];
   const ratio = { fields: ratioFields, supported: [...ratiosOf(row), 'adaptive'], fallback: 'adaptive' };
@@ -143,12 +143,12 @@ function parseEdit(fields: RequestFields, ratioFields: readonly string[], fallba
 /** Returns the source of an edit, which can also be a clip in `content`. */
 function readEditSource(fields: RequestFields, content: readonly Reference[]): Reference {
   const clips = content.filter(({ role }) => role === 'clip').map((clip): Reference => ({ ...clip, role: 'source' }));
-  const [source, second] = [...referencesIn(fields, 'source', EDIT_SOURCE_FIELDS), ...clips];
+  const [source, secondSource] = [...referencesIn(fields, 'source', EDIT_SOURCE_FIELDS), ...clips];
   if (source === undefined) {
     throw new ServiceError('video_edit_source_required', 'Send source_video_upload_id, or a public URL as video.');
   }
-  if (second === undefined) return source;
-  throw invalidRequest(`An edit has one source: send ${source.field} or ${second.field}.`);
+  if (secondSource === undefined) return source;
+  throw invalidRequest(`An edit has one source: send ${source.field} or ${secondSource.field}.`);
 }
 
 function imageSpec(
@@ -218,10 +218,10 @@ function readPrompt(fields: RequestFields, kind: ModelCapabilities['kind'], cont
 /** Returns one of the values that the model supports, from the first field in `names` that is present. */
 function readChoice<T extends string | number>(
   fields: RequestFields,
-  what: 'duration' | 'aspect_ratio' | 'resolution',
+  choiceName: 'duration' | 'aspect_ratio' | 'resolution',
   supported: readonly T[],
   fallback: T,
-  names: readonly string[] = [what],
+  names: readonly string[] = [choiceName],
 ): T {
   const field = names.find((name) => fields.raw(name) !== undefined);
   if (field === undefined) return supported.includes(fallback) ? fallback : (supported[0] ?? fallback);
@@ -229,7 +229,7 @@ function readChoice<T extends string | number>(
   const choice = supported.find((option) => option === value);
   if (choice !== undefined) return choice;
   throw new ServiceError(
-    `${what}_not_supported`,
+    `${choiceName}_not_supported`,
     `${field} must be one of ${supported.join(', ')}, not ${formatValue(value)}.`,
   );
 }
@@ -285,9 +285,11 @@ function personMatchEnd(
 /** Throws if frames are combined with other references. */
 function checkKinds(references: readonly Reference[]): void {
   const kindOf = ({ role }: Reference) => (role === 'frame' ? role : 'guide');
-  const [first] = references;
-  const other = references.find((reference) => first !== undefined && kindOf(reference) !== kindOf(first));
-  if (first === undefined || other === undefined) return;
-  const message = `${other.field} cannot be combined with ${first.field}. Send one kind of reference per request.`;
+  const [firstReference] = references;
+  const otherReference = references.find(
+    (reference) => firstReference !== undefined && kindOf(reference) !== kindOf(firstReference),
+  );
+  if (firstReference === undefined || otherReference === undefined) return;
+  const message = `${otherReference.field} cannot be combined with ${firstReference.field}. Send one kind of reference per request.`;
   throw new ServiceError('reference_combination_not_supported', message);
 }

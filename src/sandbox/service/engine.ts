@@ -114,31 +114,34 @@ export function runEvent(world: World, event: DueEvent): void {
 export function finishJob(world: World, job: StoredJob, { end, at }: { end: PlannedEnd; at: number }): void {
   if (isFinished(job)) return;
   const { status, errorCode, errorMessage, errorData, finalTokenCost = job.quotedTokenCost } = end;
-  const charged = status === 'completed' ? Math.min(finalTokenCost, job.quotedTokenCost) : 0;
-  const final = { status, errorCode, errorMessage, errorData, finalTokenCost: charged, completedAt: at };
-  Object.assign(job, final satisfies Partial<StoredJob>);
+  const chargedTokens = status === 'completed' ? Math.min(finalTokenCost, job.quotedTokenCost) : 0;
+  const finalFields = { status, errorCode, errorMessage, errorData, finalTokenCost: chargedTokens, completedAt: at };
+  Object.assign(job, finalFields satisfies Partial<StoredJob>);
   if (status === 'completed') job.outputExpiresAt = at + OUTPUT_TTL_MS;
   const account = world.state.accounts.get(job.account);
-  if (account) settle(account, { at, jobId: job.id, quoted: job.quotedTokenCost }, charged);
+  if (account) settle(account, { at, jobId: job.id, quoted: job.quotedTokenCost }, chargedTokens);
   for (let copy = 0; copy < job.webhookCopies; copy++) sendEvent(world, job, at, copy === 0 ? 'event' : 'copy');
 }
 
-/** Plans the end of a job: failed references first, then the next queued outcome, then the outcome in the prompt. */
+/**
+ * Plans the end of a job. A failed reference takes precedence over the next queued outcome, and that over the outcome
+ * in the prompt.
+ */
 function planJob(world: World, caller: Caller, spec: JobSpec): PlannedJob {
   const outcome: Outcome = { ...outcomeIn(spec.prompt), ...world.state.outcomes.shift() };
-  const prepared = prepareReferences(world, caller, spec);
-  const common = { warnings: prepared.warnings, webhookCopies: outcome.webhookCopies ?? 1, isStalled: false };
-  if (prepared.end) return { ...common, end: prepared.end, afterMs: 0 };
+  const preparation = prepareReferences(world, caller, spec);
+  const commonFields = { warnings: preparation.warnings, webhookCopies: outcome.webhookCopies ?? 1, isStalled: false };
+  if (preparation.end) return { ...commonFields, end: preparation.end, afterMs: 0 };
   const end = spec.end ?? endOf(outcome);
   const afterMs = outcome.durationMs ?? pickDuration(world, spec);
-  if (!outcome.stall) return { ...common, end, afterMs };
+  if (!outcome.stall) return { ...commonFields, end, afterMs };
   // Edits are also strict, but the documentation says that stale repair ends them.
   const isStrict = spec.isStrict && spec.call === 'videos';
   const errorMessage = isStrict
     ? 'Dispatch stalled before the job started, and strict mode has no fallback.'
     : 'Dispatch never started. Stale repair ended the job.';
   return {
-    ...common,
+    ...commonFields,
     end: failure('generation_timeout', { errorMessage }),
     afterMs: isStrict ? DISPATCH_STALL_MS : STALE_AFTER_MS,
     isStalled: true,
@@ -163,9 +166,11 @@ function prepareReferences(
     const problem = problemOf(world, caller.account.id, reference);
     return problem ? [{ ...problem, isClip: reference.role === 'clip' }] : [];
   });
-  const failing = problems.find(({ code, isClip }) => !isClip || spec.isStrict || code === 'reference_asset_pending');
-  if (failing === undefined) return { warnings: problems.length > 0 ? [OMITTED_CLIPS] : [] };
-  const { code, leftMs } = failing;
+  const failingProblem = problems.find(
+    ({ code, isClip }) => !isClip || spec.isStrict || code === 'reference_asset_pending',
+  );
+  if (failingProblem === undefined) return { warnings: problems.length > 0 ? [OMITTED_CLIPS] : [] };
+  const { code, leftMs } = failingProblem;
   // All problems with an edit's source or references have the same code.
   if (spec.call === 'videoEdits') return { end: failure('reference_asset_failed'), warnings: [] };
   const errorData = leftMs === undefined ? {} : { retry_after: secondsFor(caller, leftMs) };
@@ -176,11 +181,11 @@ function prepareReferences(
 function sendEvent(world: World, job: StoredJob, at: number, reason: DeliveryRecord['reason']): void {
   if (job.webhookUrl === null) return;
   const work = world.activity.begin('work');
-  const attempted = attemptDelivery(world, job, { url: job.webhookUrl, at, reason }).finally(() => {
-    world.inFlight.delete(attempted);
+  const delivery = attemptDelivery(world, job, { url: job.webhookUrl, at, reason }).finally(() => {
+    world.inFlight.delete(delivery);
     work.end();
   });
-  world.inFlight.add(attempted);
+  world.inFlight.add(delivery);
 }
 
 export async function delivered({ inFlight }: World): Promise<void> {
@@ -207,16 +212,16 @@ async function attemptDelivery(
   const secret = state.accounts.get(job.account)?.webhookSecret ?? '';
   const signature = `t=${stamp},v1=${await signatureOf(secret, stamp, body)}`;
   const values = [eventId, type, job.id, stamp, signature];
-  const signed = Object.fromEntries(WEBHOOK_HEADERS.map((name, index) => [name, values[index] ?? '']));
-  const headers = { 'Content-Type': 'application/json', 'User-Agent': 'gen-client-sandbox', ...signed };
+  const signedHeaders = Object.fromEntries(WEBHOOK_HEADERS.map((name, index) => [name, values[index] ?? '']));
+  const headers = { 'Content-Type': 'application/json', 'User-Agent': 'gen-client-sandbox', ...signedHeaders };
   const result = await postEvent(settings.webhookFetch, url, { headers, body });
   // A reset has deleted the job, so don't log the attempt.
   if (state.jobs.get(job.id) !== job) return;
   job.deliveryCount += 1;
   const attempt = job.deliveryCount;
   const id = `dlv_${job.id}_${attempt}`;
-  const attempted = { id, eventId, jobId: job.id, type, url, at: new Date(at).toISOString(), attempt, reason };
-  appendToLog(state.deliveries, { ...attempted, headers, body, ...result });
+  const attemptRecord = { id, eventId, jobId: job.id, type, url, at: new Date(at).toISOString(), attempt, reason };
+  appendToLog(state.deliveries, { ...attemptRecord, headers, body, ...result });
   if (reason === 'retry') job.retryCount += 1;
   const delay = DELIVERY_DELAYS_MS[job.retryCount];
   if (result.ok || delay === undefined || reason === 'copy') return;

@@ -41,7 +41,7 @@ export function invalidRequest(message: string): ServiceError {
 /** Returns the documented error code of a status, or the sandbox's own. */
 export function codeForStatus(status: number): string {
   if (status >= 500) return status === 503 ? 'dispatch_disabled' : 'internal_error';
-  return DOCUMENTED_CODES.find(([, documented]) => documented === status)?.[0] ?? 'invalid_request';
+  return DOCUMENTED_CODES.find(([, documentedStatus]) => documentedStatus === status)?.[0] ?? 'invalid_request';
 }
 
 /** The fields of a JSON body. Throws `invalid_request` for a field of the wrong type. */
@@ -221,19 +221,19 @@ export function problemOf(world: World, account: string, { role, uploadId, url }
   if (name.includes(REVIEW_WORDS.broken) || isTooSmall) return { code: 'reference_asset_failed' };
   const { asset: reviewMs = 0 } = world.settings.review;
   if (reviewMs === 0) return undefined;
-  const newSince = upload ? (upload.readyAt ?? 0) : firstSeen(world, account, url);
+  const newSince = upload ? (upload.readyAt ?? 0) : firstSeenAt(world, account, url);
   const leftMs = newSince + reviewMs - world.timeline.now();
   return leftMs > 0 ? { code: 'reference_asset_pending', leftMs } : undefined;
 }
 
-function firstSeen(world: World, account: string, url: string | undefined): number {
+function firstSeenAt(world: World, account: string, url: string | undefined): number {
   const name = `${account} ${url}`;
-  const since = world.state.seenUrls.get(name) ?? world.timeline.now();
-  world.state.seenUrls.set(name, since);
-  return since;
+  const firstSeenMs = world.state.seenUrls.get(name) ?? world.timeline.now();
+  world.state.seenUrls.set(name, firstSeenMs);
+  return firstSeenMs;
 }
 
-/** Throws `invalid_request` for a URL that the service couldn't fetch. */
+/** Returns the URL. Throws `invalid_request` for one that the service couldn't fetch. */
 function publicUrl(field: string, value: string | undefined): string {
   const url = value !== undefined && URL.canParse(value) ? new URL(value) : undefined;
   if (value !== undefined && url?.protocol === 'https:' && !isNeverPublic(url.hostname)) return value;
@@ -258,7 +258,10 @@ export function isPrivateHost(hostname: string): boolean {
   return isNeverPublic(hostname) || /\.(test|example|invalid)$/.test(hostname);
 }
 
-/** As documented, `image_url` and `audio_url` are strings, and `video_url` is an object with `url`. */
+/**
+ * Returns an item's URL. As documented, `image_url` and `audio_url` are strings, and `video_url` is an object with
+ * `url`.
+ */
 function urlIn(part: RequestFields, type: string): string | undefined {
   if (type !== 'video_url') return part.text(type);
   const value = part.raw(type);

@@ -7,7 +7,7 @@ import type { StoredUpload } from '../world/state.js';
 import type { World } from '../world/world.js';
 import { type RequestFields, ServiceError } from './request.js';
 
-/** Handles step 1: validates and creates the upload. Throws `upload_invalid` or `upload_too_large`. */
+/** Handles step 1 of an upload: validates and creates it. Throws `upload_invalid` or `upload_too_large`. */
 export function createUpload(world: World, account: string, fields: RequestFields): StoredUpload {
   const fileName = requireUploadField(fields, 'file_name');
   const mimeType = requireUploadField(fields, 'mime_type');
@@ -67,10 +67,10 @@ export async function receiveBytes(
   let size = 0;
   const reader = stream?.getReader();
   try {
-    for (let read = await reader?.read(); read?.value; read = await reader?.read()) {
+    for (let chunk = await reader?.read(); chunk?.value; chunk = await reader?.read()) {
       onChunk();
-      if (size < head.length) head.set(read.value.subarray(0, head.length - size), size);
-      size += read.value.length;
+      if (size < head.length) head.set(chunk.value.subarray(0, head.length - size), size);
+      size += chunk.value.length;
       checkSize(upload.uploadType, size);
     }
   } catch (error) {
@@ -84,8 +84,8 @@ export async function receiveBytes(
 /** Handles step 3: completes the upload. Throws `upload_invalid` if its size is wrong. */
 export function completeUpload(world: World, upload: StoredUpload): void {
   if (upload.receivedBytes !== upload.fileSize) {
-    const received = upload.receivedBytes === null ? 'no bytes' : `${upload.receivedBytes} bytes`;
-    const message = `${upload.id} has received ${received}, but file_size is ${upload.fileSize}.`;
+    const receivedText = upload.receivedBytes === null ? 'no bytes' : `${upload.receivedBytes} bytes`;
+    const message = `${upload.id} has received ${receivedText}, but file_size is ${upload.fileSize}.`;
     throw invalidUpload(message);
   }
   upload.readyAt ??= world.timeline.now();

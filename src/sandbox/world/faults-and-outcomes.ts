@@ -90,8 +90,8 @@ const MESSAGES: Readonly<Record<string, string>> = {
 /** Builds the end of a failed job, with a default message and default data for the error code. */
 export function failure(errorCode: string, details: Pick<Outcome, 'errorMessage' | 'errorData'> = {}): PlannedEnd {
   const errorMessage = details.errorMessage ?? MESSAGES[errorCode] ?? `The job failed: ${errorCode}.`;
-  const pending = errorCode === 'reference_asset_pending' ? { retry_after: 30 } : {};
-  return { status: 'failed', errorCode, errorMessage, errorData: details.errorData ?? pending };
+  const defaultData = errorCode === 'reference_asset_pending' ? { retry_after: 30 } : {};
+  return { status: 'failed', errorCode, errorMessage, errorData: details.errorData ?? defaultData };
 }
 
 export function endOf(outcome: Outcome): PlannedEnd {
@@ -209,14 +209,14 @@ export function faultFor(
   random: RandomSource,
   request: { method: string; path: string },
 ): FaultRule | undefined {
-  for (const armed of faults) {
-    if (!matchesRequest(armed.rule, request)) continue;
-    armed.seen += 1;
-    const { match, probability } = armed.rule;
-    if (armed.seen < (match?.nth ?? 1) || remainingUses(armed) <= 0) continue;
+  for (const fault of faults) {
+    if (!matchesRequest(fault.rule, request)) continue;
+    fault.seen += 1;
+    const { match, probability } = fault.rule;
+    if (fault.seen < (match?.nth ?? 1) || remainingUses(fault) <= 0) continue;
     if (probability !== undefined && random() >= probability) continue;
-    armed.struck += 1;
-    return armed.rule;
+    fault.struck += 1;
+    return fault.rule;
   }
   return undefined;
 }

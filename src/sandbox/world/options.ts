@@ -87,10 +87,10 @@ export const DEFAULT_DURATION_MS = 3000;
 export const MAX_MS = 100 * 365.25 * 24 * 3_600_000;
 const TIME_TEXT = 'a number of milliseconds from 0 to 100 years';
 
-export const numberBetween = (what: string, min: number, max: number) =>
-  must(what, (value) => isBetween(value, min, max));
-export const integerBetween = (what: string, min: number, max = Number.MAX_SAFE_INTEGER) =>
-  must(what, (value) => isBetween(value, min, max) && Number.isInteger(value));
+export const numberBetween = (expected: string, min: number, max: number) =>
+  must(expected, (value) => isBetween(value, min, max));
+export const integerBetween = (expected: string, min: number, max = Number.MAX_SAFE_INTEGER) =>
+  must(expected, (value) => isBetween(value, min, max) && Number.isInteger(value));
 export const duration = numberBetween(TIME_TEXT, 0, MAX_MS);
 export const tokens = numberBetween('a number of tokens from 0 to 1,000,000,000', 0, MAX_TOKENS);
 
@@ -186,8 +186,8 @@ export function isBetween(value: unknown, min: number, max: number): value is nu
 }
 
 function isJobDuration(value: unknown): value is JobDuration {
-  const [min, max, ...more]: readonly unknown[] = Array.isArray(value) ? value : [value, MAX_MS];
-  return more.length === 0 && isBetween(max, 0, MAX_MS) && isBetween(min, 0, max);
+  const [min, max, ...rest]: readonly unknown[] = Array.isArray(value) ? value : [value, MAX_MS];
+  return rest.length === 0 && isBetween(max, 0, MAX_MS) && isBetween(min, 0, max);
 }
 
 function isBaseUrl(value: unknown): boolean {

@@ -123,7 +123,7 @@ export class Timeline {
     }
   }
 
-  /** Sets a real timer for the next event, so that it runs even without a request. */
+  /** Sets a real timer for the next event or client timer, so that it runs even without a request. */
   #arm(): void {
     if (this.#options.settings.isManual) return;
     const at = this.#nextAt();
@@ -160,7 +160,7 @@ function insert<T extends { readonly at: number }>(tasks: T[], task: T): void {
   tasks.splice(tasks.findLastIndex(({ at }) => at <= task.at) + 1, 0, task);
 }
 
-// Always real time: deadlines of webhook receivers, and the detection of idle clients.
+// The rest always uses real time: deadlines of webhook receivers, and the detection of idle clients.
 
 export function realDeadline(ms: number): AbortSignal {
   return AbortSignal.timeout(ms);
@@ -190,7 +190,7 @@ export class Activity {
   readonly #inFlight = new Set<Work>();
   #changes = 0;
 
-  /** Called when a request or a delivery starts (`work`), or the read of a response body (`body`). */
+  /** Called when a request or a delivery starts (`work`), or when the read of a response body starts (`body`). */
   begin(kind: Work['kind']): WorkInFlight {
     const work = { kind, progressedAt: monotonic() };
     this.#inFlight.add(work);
@@ -226,7 +226,7 @@ export class Activity {
     }
   }
 
-  /** Returns true if work of this kind has progressed recently. Drops work that hasn't. */
+  /** Returns true if work of this kind has progressed recently. Stops tracking work that hasn't. */
   #isBusy(kind: Work['kind']): boolean {
     for (const work of this.#inFlight) {
       if (monotonic() - work.progressedAt > GRACE_MS[work.kind]) this.#inFlight.delete(work);
