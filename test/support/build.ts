@@ -42,7 +42,7 @@ export async function packTarball(): Promise<string> {
 /** Runs `work` once per state of the sources, across test files and processes. */
 async function once(name: string, work: () => Promise<string>): Promise<string> {
   mkdirSync(CACHE, { recursive: true });
-  const stamp = join(CACHE, `${name}.json`);
+  const stamp = join(CACHE, `${name}-stamp.json`);
   const release = await lock();
   try {
     const state = stateOfSources();
@@ -52,9 +52,9 @@ async function once(name: string, work: () => Promise<string>): Promise<string> 
     if (cached?.state === state && existsSync(join(ROOT, 'dist/index.d.ts')) && existsSync(join(ROOT, cached.path))) {
       return join(ROOT, cached.path);
     }
-    const made = await work();
-    const relative = made.startsWith(ROOT) ? made.slice(ROOT.length) : made;
-    writeFileSync(stamp, JSON.stringify({ state, made: relative }));
+    const output = await work();
+    const relative = output.startsWith(ROOT) ? output.slice(ROOT.length) : output;
+    writeFileSync(stamp, JSON.stringify({ state, path: relative }));
     return join(ROOT, relative);
   } finally {
     release();
