@@ -32,8 +32,8 @@ function unitOf(path: string): string {
 function isAllowed(from: string, to: string): boolean {
   const [unit, other] = [unitOf(from), unitOf(to)];
   if (unit === 'adapters' && other === 'adapters') {
-    const [one, another] = [from.split('/')[2], to.split('/')[2]];
-    return one === another || BETWEEN_ADAPTERS.includes(`${one} -> ${another}`);
+    const [adapter, otherAdapter] = [from.split('/')[2], to.split('/')[2]];
+    return adapter === otherAdapter || BETWEEN_ADAPTERS.includes(`${adapter} -> ${otherAdapter}`);
   }
   if (unit === other) return true;
   const [floor, below] = [SANDBOX_LAYERS.indexOf(unit), SANDBOX_LAYERS.indexOf(other)];
@@ -44,16 +44,16 @@ function isAllowed(from: string, to: string): boolean {
 }
 
 /** Returns the imports within the source that violate a rule. */
-const forbidden = (breaks: (it: { readonly from: string; readonly target: string }) => boolean) =>
+const findViolations = (breaks: (edge: { readonly from: string; readonly target: string }) => boolean) =>
   imports.flatMap(({ from, target }) =>
     target !== undefined && breaks({ from, target }) ? [`${from} must not import ${target}`] : [],
   );
 
 test('imports point down', () => {
-  expect(forbidden(({ from, target }) => !isAllowed(from, target))).toEqual([]);
+  expect(findViolations(({ from, target }) => !isAllowed(from, target))).toEqual([]);
 });
 
-test('there are no import cycles, type imports included', () => {
+test('there are no import cycles, including type imports', () => {
   const visited = new Set<string>();
   const cycles: string[] = [];
   const visit = (path: string, trail: readonly string[]) => {
@@ -73,7 +73,7 @@ const SHARED_BY_NAMESPACES =
 test('only entry points import the client, and namespaces never import each other', () => {
   const isEntry = (path: string) => path === SANDBOX_ENTRY || /^src\/(client\/|adapters\/|cli\/|index\.ts)/.test(path);
   const isNamespace = (path: string) => path.startsWith('src/client/') && !SHARED_BY_NAMESPACES.test(path);
-  const breaks = forbidden(({ from, target }) =>
+  const breaks = findViolations(({ from, target }) =>
     target === CLIENT ? !isEntry(from) : isNamespace(target) && from.startsWith('src/client/') && from !== CLIENT,
   );
   expect(breaks).toEqual([]);
@@ -85,8 +85,8 @@ const SHARED_WITH_CLI =
 
 test('the CLI uses the public API', () => {
   const entries = ENTRY_POINTS.map(sourceOf);
-  const isSeen = (target: string) => SHARED_WITH_CLI.test(target) || entries.includes(target);
-  expect(forbidden(({ from, target }) => from.startsWith('src/cli/') && !isSeen(target))).toEqual([]);
+  const isPublic = (target: string) => SHARED_WITH_CLI.test(target) || entries.includes(target);
+  expect(findViolations(({ from, target }) => from.startsWith('src/cli/') && !isPublic(target))).toEqual([]);
 });
 
 test('only a store or a budget includes the ledger', () => {
@@ -101,7 +101,7 @@ test('only a store or a budget includes the ledger', () => {
   expect(wrong.map(({ node }) => `${locationOf(node)} ${node.getText()}`)).toEqual([]);
 });
 
-/** Who may import a package. `sandbox/` and `cli/` are bundled, so their packages aren't installed. */
+/** The files that may import each package. `sandbox/` and `cli/` are bundled, so their packages aren't installed. */
 const IMPORTERS: Readonly<Record<string, RegExp>> = {
   'node:': /^src\/(adapters\/node\/|cli\/|sandbox\/http\/serve\.ts$)/,
   ky: /^src\/transport\/http\.ts$/,
@@ -123,7 +123,7 @@ const IMPORTERS: Readonly<Record<string, RegExp>> = {
   'csv-parse': /^src\/cli\//,
 };
 
-test('each package, and Node, is imported only where allowed', () => {
+test('only allowed files import each package and Node', () => {
   const wrong = imports.filter(({ from, specifier, target }) => {
     const name = Object.keys(IMPORTERS).find(
       (known) => specifier === known || specifier.startsWith(known.endsWith(':') ? known : `${known}/`),

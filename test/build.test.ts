@@ -1,4 +1,4 @@
-// What bundlers can drop from the build.
+// Code that bundlers can drop from the build.
 import { build } from 'esbuild';
 import { expect, test } from 'vitest';
 import { markPure } from '../scripts/pure.js';
@@ -20,18 +20,18 @@ test.each([
   ['a sum', 'const DAY = 24 * HOUR;'],
   ['a member of another object', 'const least = LIMITS.least;'],
   ['a class with a computed name', 'class Client<T> extends Base<T> { get [KEY]() { return 1; } }'],
-])('drops %s if nothing uses it', async (_, text) => {
+])('a bundler drops %s if nothing uses it', async (_, text) => {
   const globals = 'const HOUR = 60, LIMITS = JSON.parse("{}"), KEY = Symbol.for("key"); class Base<T> {} ';
   expect(await retainedCode(`${globals}declare const one: object, object: any, text: any, least: any;\n${text}`)).toBe(
     '',
   );
 });
 
-test('retains intentional side effects', async () => {
+test('a bundler retains intentional side effects', async () => {
   expect(await retainedCode("register('me');\nconst unused = make();")).toBe('register("me");');
 });
 
-test("retains a class's name, static members, and references to itself", async () => {
+test("a bundler retains a class's name, static members, and references to itself", async () => {
   const text =
     "const KEY = Symbol.for('key');\nclass Client { static made = () => new Client(); get [KEY]() { return 7; } }";
   const { outputFiles } = await build({

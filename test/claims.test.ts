@@ -34,7 +34,7 @@ test.each(claims)('%s (%s) is on the page, and has a test', (sentence, page, [, 
   expect(hasTest, `${provenBy} has the test "${title}"`).toBe(true);
 });
 
-test("a run lists the claims whose test didn't pass, among the files that ran", () => {
+test("unprovenClaims returns the claims whose test didn't pass although its file ran", () => {
   const claims: Claim[] = [
     ['It works.', 'test/one.test.ts', 'works on %s'],
     ['It runs.', 'test/other.test.ts', 'runs'],

@@ -17,7 +17,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     [
       'Each create sends one idempotency key. Retries reuse it, and you can read it from the result or the error.',
       'test/transport/retries.test.ts',
-      'a reset and a truncated body are retried with one key',
+      'a reset and a truncated body are retried with the same idempotency key',
     ],
     [
       'No double charges.',
@@ -72,7 +72,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     [
       "so that another library's `fetch` can send it",
       'test/transport/custom-fetch.test.ts',
-      'is called with a URL and an init that contains the body',
+      'a custom fetch is called with a URL and an init that contains the body',
     ],
     [
       'stored records (queue, durable runs, stores)',
@@ -84,12 +84,12 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     [
       'It never decreases, and stays at 0.99 or less until the job has ended',
       'test/waiting/watch-job.test.ts',
-      'estimates from completed jobs: progress grows up to 0.99, and etaMs is the time left',
+      'estimates from completed jobs: progress grows to at most 0.99, and etaMs is the time left',
     ],
     [
       'eighth of them, 15 a minute, for your own `jobs.get`',
       'test/waiting/naive-code.test.ts',
-      'leaves slots for calls of jobs.get while 200 waits poll at the full rate',
+      'leaves slots for jobs.get calls while 200 waits poll at the full rate',
     ],
     [
       'polls once more, for five seconds at most, unless its last poll is younger',
@@ -99,17 +99,17 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     [
       'Five such responses in a row end the wait',
       'test/waiting/last-poll.test.ts',
-      'with status %i is a failed poll, and ends a wait after five in a row',
+      'with status %i fails its poll, and the fifth in a row ends the wait',
     ],
     [
       'Two waits on one job share one poll',
       'test/waiting/wait-for-job.test.ts',
-      'costs one poll for any number of waits on one job',
+      'shares its polls with all other waits on its job',
     ],
     [
       'Waits poll a video every 10 to 12 seconds',
       'test/waiting/wait-for-job.test.ts',
-      'first polls a job when it could be finished, then about every eleven seconds',
+      'first polls a job when it could have finished, then about every eleven seconds',
     ],
     [
       '500 waits end with their webhooks',
@@ -292,7 +292,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     [
       'The API key is sent to the origin of `baseUrl` and nowhere else',
       'test/transport/redirects.test.ts',
-      "of a stream to another origin is followed without the client's key, cookies, and headers",
+      "of a stream to another origin is followed without the client's API key and headers",
     ],
     [
       'Errors, log lines, `toJSON`, inspection, and stacks contain no key and no webhook secret',
@@ -339,7 +339,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     [
       "the file is named after its job's ID",
       'test/files/save-output.test.ts',
-      'names the file after the job if the path is a directory',
+      'saveOutput names the file after the job if the path is a directory',
     ],
     ['It listens on loopback by default', 'test/sandbox-server/serve.test.ts', 'listens only on loopback by default'],
   ],

@@ -39,12 +39,12 @@ test.each(Object.entries(TABLES))("%s's rows match the page, name by name", (nam
   expect(rows.length).toBeGreaterThan(8);
   expect(code).toHaveLength(rows.length);
   for (const [at, { left, right }] of rows.entries()) {
-    const [starts = '', theirs = '', ours = ''] = code[at] ?? [];
-    expect(left).toContain(`\`${starts.slice(1, -1)}`);
+    const [leftStart = '', otherCode = '', ourCode = ''] = code[at] ?? [];
+    expect(left).toContain(`\`${leftStart.slice(1, -1)}`);
     const missing = (cell: string, text: string) =>
       wordsOf(cell).filter((word) => !IGNORED.includes(word) && !new RegExp(`\\b${word}\\b`).test(text));
-    expect({ left, missing: missing(left, theirs + ast.text.slice(0, 1_800)) }).toEqual({ left, missing: [] });
+    expect({ left, missing: missing(left, otherCode + ast.text.slice(0, 1_800)) }).toEqual({ left, missing: [] });
     if (/^none|^the service|^rate limits/.test(right)) continue;
-    expect({ right, missing: missing(right, ours) }).toEqual({ right, missing: [] });
+    expect({ right, missing: missing(right, ourCode) }).toEqual({ right, missing: [] });
   }
 });

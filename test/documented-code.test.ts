@@ -57,7 +57,7 @@ const MOST_USED = [
 /** Next to `src`, so that the code resolves the packages that a user would install. */
 const FOLDER = join(ROOT, '.documented-code');
 const fileOf = ({ path, line }: Example) => join(FOLDER, `${path.replace(/\W+/g, '-')}-${line}.ts`);
-let home = '';
+let workFolder = '';
 
 beforeAll(async () => {
   rmSync(FOLDER, { recursive: true, force: true });
@@ -67,24 +67,24 @@ beforeAll(async () => {
     writeFileSync(join(FOLDER, file), code);
   }
   for (const example of examples) writeFileSync(fileOf(example), example.module);
-  home = mkdtempSync(join(tmpdir(), 'gen-client-documented-code-'));
+  workFolder = mkdtempSync(join(tmpdir(), 'gen-client-documented-code-'));
   const spec = { width: 320, height: 320, seed: 1, label: 'example', prompt: 'a fox' };
   const picture = await renderMedia({ ...spec, kind: 'image' });
-  for (const name of ['fox.png', 'ann.png']) writeFileSync(join(home, name), picture);
-  writeFileSync(join(home, 'clip.mp4'), await renderMedia({ ...spec, kind: 'video', durationS: 4 }));
-  writeFileSync(join(home, 'voice.mp3'), new Uint8Array([0x49, 0x44, 0x33, 3, 0, 0, 0, 0, 0, 0]));
-  process.chdir(home);
+  for (const name of ['fox.png', 'ann.png']) writeFileSync(join(workFolder, name), picture);
+  writeFileSync(join(workFolder, 'clip.mp4'), await renderMedia({ ...spec, kind: 'video', durationS: 4 }));
+  writeFileSync(join(workFolder, 'voice.mp3'), new Uint8Array([0x49, 0x44, 0x33, 3, 0, 0, 0, 0, 0, 0]));
+  process.chdir(workFolder);
 });
 
 afterAll(() => {
   process.chdir(ROOT);
-  for (const folder of [FOLDER, home]) rmSync(folder, { recursive: true, force: true });
+  for (const folder of [FOLDER, workFolder]) rmSync(folder, { recursive: true, force: true });
 });
 
 test('each of the most common calls has a runnable example', () => {
   expect(blocks.filter(isRunnable).length).toBeGreaterThanOrEqual(30);
-  const named = new Set(runnable.map(({ of }) => of));
-  expect(MOST_USED.filter((name) => !named.has(name))).toEqual([]);
+  const exampleNames = new Set(runnable.map(({ of }) => of));
+  expect(MOST_USED.filter((name) => !exampleNames.has(name))).toEqual([]);
 });
 
 test('every block and every example compiles', async () => {
@@ -105,8 +105,8 @@ test('every block and every example compiles', async () => {
   };
   writeFileSync(join(FOLDER, 'tsconfig.json'), JSON.stringify(config));
   const compiler = join(ROOT, 'node_modules/@typescript/native/bin/tsc');
-  const words = [compiler, '-p', FOLDER, '--singleThreaded'];
-  const output = await promisify(execFile)(join(ROOT, 'node_modules/.bin/node'), words, { cwd: ROOT }).then(
+  const args = [compiler, '-p', FOLDER, '--singleThreaded'];
+  const output = await promisify(execFile)(join(ROOT, 'node_modules/.bin/node'), args, { cwd: ROOT }).then(
     () => '',
     (error: { stdout: string }) => error.stdout,
   );
@@ -130,7 +130,7 @@ function inFastTime() {
 }
 
 /** Responds for every host except the sandbox. S3 buckets are empty and accept every PUT. */
-async function elsewhere(request: Request): Promise<Response> {
+async function respondElsewhere(request: Request): Promise<Response> {
   if (!request.url.includes('.amazonaws.com/')) return new Response(null, { status: 204 });
   if (request.method === 'HEAD') return new Response(null, { status: 404 });
   await request.arrayBuffer();
@@ -141,7 +141,7 @@ describe.each(pages.filter(({ modules }) => modules.some(isRunnable)))('every bl
   inFastTime();
   // One service per page, because blocks use the client of earlier ones.
   const sandbox = createSandbox({ jobDurationMs: 3_000, balanceTokens: 100_000 });
-  const named = modules
+  const cases = modules
     .filter(isRunnable)
     .map(({ block, file }) => [`${block.file}:${block.line} ${block.heading}`, file] as const);
 
@@ -151,16 +151,16 @@ describe.each(pages.filter(({ modules }) => modules.some(isRunnable)))('every bl
     vi.stubEnv('GEN_WEBHOOK_SECRET', sandbox.webhookSecret);
     vi.stubGlobal('fetch', (input: RequestInfo | URL, init?: RequestInit) => {
       const request = new Request(input, init);
-      return request.url.startsWith(sandbox.baseUrl) ? sandbox.fetch(request) : elsewhere(request);
+      return request.url.startsWith(sandbox.baseUrl) ? sandbox.fetch(request) : respondElsewhere(request);
     });
   });
 
-  test.each(named)('%s', async (_name, file) => import(/* @vite-ignore */ join(FOLDER, file)), 300_000);
+  test.each(cases)('%s', async (_name, file) => import(/* @vite-ignore */ join(FOLDER, file)), 300_000);
 });
 
 describe('every doc comment example runs', () => {
   inFastTime();
-  const named = runnable.map((example) => [`${example.path}:${example.line} ${example.of}`, example] as const);
+  const cases = runnable.map((example) => [`${example.path}:${example.line} ${example.of}`, example] as const);
 
   beforeEach(async () => {
     const sandbox = createSandbox({ jobDurationMs: 3_000, balanceTokens: 100_000 });
@@ -172,12 +172,12 @@ describe('every doc comment example runs', () => {
     const { body, headers } = await signWebhook(event, { secret });
     const request = new Request('https://example.com/webhooks', { method: 'POST', body, headers });
     const handler = createWebhookHandler({ secret: 'whsec_test' });
-    const own = { db: { save: async () => {} }, save: async () => {}, app: { use: () => {} } };
+    const globals = { db: { save: async () => {} }, save: async () => {}, app: { use: () => {} } };
     const jobs = { video, job: video, first: first?.job, second: second?.job };
-    Object.assign(globalThis, { ...own, ...jobs, apiKey, baseUrl, client, sandbox, event, request, handler });
+    Object.assign(globalThis, { ...globals, ...jobs, apiKey, baseUrl, client, sandbox, event, request, handler });
     vi.stubEnv('GEN_WEBHOOK_SECRET', secret);
     vi.stubGlobal('fetch', fetch);
   });
 
-  test.each(named)('%s', async (_name, example) => import(/* @vite-ignore */ fileOf(example)), 30_000);
+  test.each(cases)('%s', async (_name, example) => import(/* @vite-ignore */ fileOf(example)), 30_000);
 });

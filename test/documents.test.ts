@@ -72,9 +72,9 @@ test.each([...DOCUMENTS, 'CONTRIBUTING.md', 'SECURITY.md'])('every link of %s wo
 });
 
 test('every example that the documents mention exists', () => {
-  const named = DOCUMENTS.flatMap((file) =>
-    [...read(file).matchAll(/`(examples\/[\w/.-]+)`/g)].map(([, at = '']) => at),
+  const examples = DOCUMENTS.flatMap((file) =>
+    [...read(file).matchAll(/`(examples\/[\w/.-]+)`/g)].map(([, path = '']) => path),
   );
-  expect(named.length).toBeGreaterThan(0);
-  expect(named.filter((at) => !existsSync(join(ROOT, at)))).toEqual([]);
+  expect(examples.length).toBeGreaterThan(0);
+  expect(examples.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
 });

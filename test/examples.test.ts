@@ -31,8 +31,8 @@ const NODE = join(ROOT, 'node_modules/.bin/node');
 beforeAll(ensureBuilt, 180_000);
 afterEach(() => vi.unstubAllEnvs());
 
-/** Starts a sandbox on its own port and creates a directory, so that slow examples can run in parallel. */
-async function stage(onTestFinished: (clean: () => Promise<void>) => void, more: Record<string, string> = {}) {
+/** Starts a sandbox on a separate port and creates a directory, so that slow examples can run in parallel. */
+async function setUp(onTestFinished: (clean: () => Promise<void>) => void, extraEnv: Record<string, string> = {}) {
   const sandbox = createSandbox({ jobDurationMs: 300 });
   const service = await sandbox.listen({ port: 0 });
   const folder = mkdtempSync(join(tmpdir(), 'gen-client-example-'));
@@ -45,7 +45,7 @@ async function stage(onTestFinished: (clean: () => Promise<void>) => void, more:
     GEN_API_KEY: sandbox.apiKey,
     GEN_BASE_URL: service.url,
     GEN_WEBHOOK_SECRET: sandbox.webhookSecret,
-    ...more,
+    ...extraEnv,
   };
   const run = (example: string) =>
     execute(NODE, [join(ROOT, 'examples', example)], { cwd: folder, env, timeout: 60_000 });
@@ -61,7 +61,7 @@ test.concurrent('demo: creates a video from a local image, verifies its webhook,
   expect,
   onTestFinished,
 }) => {
-  const { folder, run } = await stage(onTestFinished);
+  const { folder, run } = await setUp(onTestFinished);
   const start = performance.now();
   const { stdout } = await run('demo.ts');
   const tookMs = performance.now() - start;
@@ -76,7 +76,7 @@ test.concurrent('demo: creates a video from a local image, verifies its webhook,
 });
 
 test.concurrent('make-a-video: creates a video and saves it', async ({ expect, onTestFinished }) => {
-  const { sandbox, folder, run } = await stage(onTestFinished);
+  const { sandbox, folder, run } = await setUp(onTestFinished);
   const { stdout } = await run('make-a-video.ts');
   expect(stdout).toMatch(/^job_\w+: \d+ tokens reserved\npaper-boat\.mp4 saved, \d+ tokens charged\n$/);
   expect(isMp4(join(folder, 'paper-boat.mp4'))).toBe(true);
@@ -84,7 +84,7 @@ test.concurrent('make-a-video: creates a video and saves it', async ({ expect, o
 });
 
 test.concurrent('make-a-video: a failed job explains what to do', async ({ expect, onTestFinished }) => {
-  const { sandbox, run } = await stage(onTestFinished);
+  const { sandbox, run } = await setUp(onTestFinished);
   sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_rejected' });
   const { stderr } = await run('make-a-video.ts');
   expect(stderr).toContain('generation_rejected');
@@ -95,7 +95,7 @@ test.concurrent("the README's fox.mjs runs twice without an error and prints its
   expect,
   onTestFinished,
 }) => {
-  const { sandbox, folder, env } = await stage(onTestFinished);
+  const { sandbox, folder, env } = await setUp(onTestFinished);
   const block = blocksOf('README.md').find(({ marks }) => marks.includes('fox.mjs'));
   const program = join(folder, 'fox.mjs');
   writeFileSync(program, block?.code ?? '');
@@ -112,7 +112,7 @@ test.concurrent("the README's fox.mjs runs twice without an error and prints its
 });
 
 test.concurrent('ai-sdk: creates an image and a video that starts with it', async ({ expect, onTestFinished }) => {
-  const { sandbox, folder, run } = await stage(onTestFinished);
+  const { sandbox, folder, run } = await setUp(onTestFinished);
   const { stdout } = await run('ai-sdk.ts');
   expect(stdout).toContain('fox.png and fox.mp4 saved');
   expect(isMp4(join(folder, 'fox.mp4'))).toBe(true);
@@ -124,7 +124,7 @@ test.skipIf(whyNoRedis() !== undefined).concurrent(
   async ({ expect, onTestFinished }) => {
     const redis = await startRedis();
     onTestFinished(() => redis.close());
-    const { sandbox, run } = await stage(onTestFinished, { REDIS_URL: `redis://127.0.0.1:${redis.port}` });
+    const { sandbox, run } = await setUp(onTestFinished, { REDIS_URL: `redis://127.0.0.1:${redis.port}` });
     const { stdout } = await run('queue-jobs.ts');
     expect(stdout).toMatch(/^order-17 is completed: \d+ tokens\n$/);
     // It can run repeatedly.

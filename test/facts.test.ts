@@ -85,7 +85,7 @@ describe('every public method of GenClient', () => {
     expect(namespaces.filter((name) => !new RegExp(`\\b${name}\\b`).test(read('src/index.ts')))).toEqual([]);
   });
 
-  test("has its result's type in src/index.ts, for the same apps", () => {
+  test("has its result's type in src/index.ts, for apps that emit declarations", () => {
     expect(results).toEqual(expect.arrayContaining(['RequestPromise', 'CreatedJob', 'VoiceList', 'JobUpdate']));
     expect(results.filter((name) => !new RegExp(`\\b${name}\\b`).test(read('src/index.ts')))).toEqual([]);
   });
@@ -118,13 +118,13 @@ describe('every public method of GenClient', () => {
 describe('every entry point', () => {
   test.each(ENTRY_POINTS)('%s has a source, a row in AGENTS.md, a guide, and is in CHANGELOG.md', (name) => {
     expect(existsSync(ROOT + sourceOf(name))).toBe(true);
-    const named = name === 'index' ? '`gen-client`' : `\`gen-client/${name}\``;
-    expect(name === 'index' || read('CHANGELOG.md').includes(named), `CHANGELOG.md names ${named}`).toBe(true);
-    expect(lines('AGENTS.md').filter((line) => line.startsWith('| ') && line.includes(named))).toHaveLength(1);
-    const isNamed = new RegExp(`\\b${named.slice(1, -1)}(?![\\w/-])`);
+    const specifier = name === 'index' ? '`gen-client`' : `\`gen-client/${name}\``;
+    expect(name === 'index' || read('CHANGELOG.md').includes(specifier), `CHANGELOG.md names ${specifier}`).toBe(true);
+    expect(lines('AGENTS.md').filter((line) => line.startsWith('| ') && line.includes(specifier))).toHaveLength(1);
+    const isNamed = new RegExp(`\\b${specifier.slice(1, -1)}(?![\\w/-])`);
     expect(
       guides.some((guide) => isNamed.test(guide)),
-      `a guide names ${named}`,
+      `a guide names ${specifier}`,
     ).toBe(true);
   });
 
@@ -155,7 +155,7 @@ describe('every resolution', () => {
   });
 });
 
-test('every store of an adapter has a row in docs/many-processes.md, and runs the contract of stores', () => {
+test('every store of an adapter has a row in docs/many-processes.md, and runs the store contract', () => {
   const exported = globSync('src/adapters/*/index.ts', { cwd: ROOT }).flatMap(
     (file) => read(file).match(/^export \{[^}]*\}/gm) ?? [],
   );

@@ -17,7 +17,7 @@ describe.each<[string, (onError: (error: unknown) => void) => Handler]>([
   ['The webhook handler', (onError) => createWebhookHandler({ secret, on: {}, onError })],
   ['The output handler', (onError) => createOutputHandler({ client, authorize: () => true, onError })],
   ['The proxy', (onError) => createGenProxy({ client, secret, authorize: () => null, create: {}, onError })],
-])('%s', (name, make) => {
+])('%s', (name, createHandler) => {
   const request = new Request('https://app.test/api');
 
   it.each<[string, unknown, string]>([
@@ -31,9 +31,9 @@ describe.each<[string, (onError: (error: unknown) => void) => Handler]>([
     ['an API Gateway v2 event', { version: '2.0', headers: {}, body: '{}', requestContext: {} }, LAMBDA_FIX],
     ['a node:http request', { method: 'POST', url: '/api', headers: { host: 'app.test' } }, NODE_FIX],
     ['undefined', undefined, NODE_FIX],
-  ])('called with %s responds with 500 and reports the fix', async (_, argument, fix) => {
+  ])('called with %s responds with 500 and says what to do', async (_, argument, fix) => {
     const errors: unknown[] = [];
-    const response = await make((error) => errors.push(error))(argument as Request);
+    const response = await createHandler((error) => errors.push(error))(argument as Request);
     expect(response.status).toBe(500);
     expect(await response.text()).toContain(`${name} accepts a web Request. ${fix}`);
     expect(errors).toMatchObject([{ name: 'GenError', message: `${name} accepts a web Request. ${fix}` }]);

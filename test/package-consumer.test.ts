@@ -20,7 +20,7 @@ const plain = entries.filter((entry) => !NEED_PEERS.includes(entry) && entry !==
 const peered = entries.filter((entry) => NEED_PEERS.includes(entry));
 const execute = promisify(execFile);
 const path = `${join(ROOT, 'node_modules/.bin')}:${process.env.PATH}`;
-const name = (entry: string) => `gen-client${entry.slice(1)}`;
+const specifierOf = (entry: string) => `gen-client${entry.slice(1)}`;
 
 let consumer: Consumer;
 beforeAll(async () => {
@@ -39,7 +39,7 @@ async function namesOf(entries: readonly string[]): Promise<[entry: string, esm:
     'open.mjs',
     `import { createRequire } from 'node:module';
      const names = [];
-     for (const entry of ${JSON.stringify(entries.map(name))}) {
+     for (const entry of ${JSON.stringify(entries.map(specifierOf))}) {
        const esm = await import(entry);
        const cjs = createRequire(import.meta.url)(entry);
        names.push([entry, Object.keys(esm).sort(), Object.keys(cjs).sort()]);
@@ -49,7 +49,7 @@ async function namesOf(entries: readonly string[]): Promise<[entry: string, esm:
   return JSON.parse(printed);
 }
 
-test('each entry point can be imported and required, with the same names', async () => {
+test('each entry point exports the same names to import and require', async () => {
   for (const [entry, esm, cjs] of await namesOf(plain)) {
     expect(esm.length, entry).toBeGreaterThan(0);
     expect(cjs, entry).toEqual(esm);
@@ -76,7 +76,7 @@ test("one copy recognizes another copy's error", async () => {
   expect(printed).toBe('false,true,true,false');
 });
 
-test("two copies enforce an account's rate limits together", async () => {
+test("two copies share an account's rate limits", async () => {
   const printed = await consumer.run(
     'limits.mjs',
     `import { createRequire } from 'node:module';
@@ -175,7 +175,7 @@ describe('the entry points that need a peer dependency', () => {
     await consumer.add(...peers.map(([peer, range]) => `${peer}@${range}`));
   }, 240_000);
 
-  test('can be imported and required, with the same names', async () => {
+  test('export the same names to import and require', async () => {
     for (const [entry, esm, cjs] of await namesOf(peered)) {
       expect(esm.length, entry).toBeGreaterThan(0);
       expect(cjs, entry).toEqual(esm);
@@ -190,7 +190,7 @@ describe('the entry points that need a peer dependency', () => {
     ]),
   )('their types compile for %s', async (_name, file, options) => {
     const code = peered
-      .map((entry, at) => `import * as entry${at} from '${name(entry)}';\nvoid entry${at};`)
+      .map((entry, at) => `import * as entry${at} from '${specifierOf(entry)}';\nvoid entry${at};`)
       .join('\n');
     const { output } = await consumer.check(file, code, {
       ...options,

@@ -58,7 +58,7 @@ describe('without the types of Node', () => {
     ['CommonJS', 'main.cts', 'node16'],
   ] as const;
   test.each(settingsToRun(modules))(
-    'every entry point except gen-client/node compiles, %s',
+    'every entry point except gen-client/node compiles (%s)',
     { timeout: 120_000 },
     async (_name, file, module) => {
       expect(others.length).toBeGreaterThan(10);
@@ -137,7 +137,7 @@ test("an app that emits declarations can export calls' results", { timeout: 120_
  */
 const MAX_NAMES = { main: 93, all: 183 };
 
-test('gen-client and all entry points together export few names', () => {
+test('the main entry point, and all entry points in total, export few names', () => {
   const names = (entry: string) => {
     const declarations = readFileSync(join(folder, `node_modules/gen-client/dist/${entry}.d.cts`), 'utf8');
     const exported = [...declarations.matchAll(/^export (?:type )?\{(.*?)\}/gms)].flatMap(([, list = '']) =>
@@ -195,7 +195,7 @@ describe.skipIf(!existsSync(BUN_TYPES))('under Bun', () => {
     ['with the DOM', { module: 'preserve', moduleResolution: 'bundler', lib: ['esnext', 'dom', 'dom.iterable'] }],
   ] as const;
   test.each(settingsToRun(settings))(
-    "every entry point compiles and accepts a Bun app's values, %s",
+    "every entry point compiles and accepts a Bun app's values (%s)",
     { timeout: 120_000 },
     async (_, options) => {
       const program = `${importing(ENTRIES)}\n${ON_BUN}`;

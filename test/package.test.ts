@@ -45,7 +45,7 @@ test('the tarball contains only the build, the documentation, and the examples',
   expect(files.filter((file) => /^dist.*(test|fixture|spec\.|metafile)/i.test(file))).toEqual([]);
 });
 
-test('the tarball has at most 3.5 MB unpacked', () => {
+test('the tarball takes at most 3.5 MB unpacked', () => {
   const bytes = files.reduce((sum, file) => sum + statSync(join(unpacked, file)).size, 0);
   expect(bytes).toBeGreaterThan(1_000_000);
   expect(bytes).toBeLessThanOrEqual(3_500_000);
@@ -205,7 +205,7 @@ test('the main entry point imports no code of the sandbox or the command line', 
   }
 });
 
-test('each lock file has a version for everything, so that npm ci accepts it', () => {
+test('each lock file has a version for every package, so that npm ci accepts it', () => {
   for (const folder of ['', 'test/runtimes/', 'bench/peers/']) {
     const { packages } = JSON.parse(readFileSync(`${ROOT}${folder}package-lock.json`, 'utf8')) as Lock;
     const incomplete = Object.entries(packages).filter(
@@ -225,7 +225,7 @@ test('are-the-types-wrong reports nothing, under every resolution', async () => 
   expect('problems' in result ? result.problems : ['no types']).toEqual([]);
 }, 120_000);
 
-test('publint reports nothing, including suggestions', async () => {
+test('publint reports nothing, not even a suggestion', async () => {
   const { buffer } = new Uint8Array(readFileSync(tarball));
   const { messages, pkg } = await publint({ pack: { tarball: buffer }, strict: true });
   expect(messages.map((message) => formatMessage(message, pkg, { color: false }))).toEqual([]);

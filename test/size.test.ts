@@ -10,7 +10,7 @@ beforeAll(ensureBuilt, 180_000);
 /** Verification alone, because edge receivers load it at every cold start. For comparison, standardwebhooks has 4.9 kB. */
 const WEBHOOK_BYTES = 2_950;
 /**
- * A program that creates a video and waits for it, without a store. ky has 8.2 kB of it, files by value 6.8, rate limits 4.5,
+ * A program that creates a video and waits for it, without a store. ky takes 8.2 kB of it, files by value 6.8, rate limits 4.5,
  * zod 3.4, preflight 3.3, downloads 2.3, webhooks 2.0, and p-retry 1.5.
  */
 const CLIENT_BYTES = 73_700;

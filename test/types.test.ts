@@ -65,7 +65,7 @@ describe('a hover', () => {
     expect(hoverFlawsIn(names)).toEqual([]);
   });
 
-  it('fails this check for each kind of flaw', SLOW, () => {
+  it('is reported for each kind of flaw', SLOW, () => {
     const file = join(folder, 'hovers.d.ts');
     writeFileSync(
       file,
@@ -128,9 +128,9 @@ describe.each(settingsToRun(EDITORS))('an editor with %s', (compiler) => {
   });
   afterAll(() => editor.close());
   const aliases = (kind: string) => models.filter((model) => model.kind === kind).map(({ alias }) => alias);
-  const offered = (code: string) => editor.complete(code).names.toSorted();
+  const suggestionsIn = (code: string) => editor.complete(code).names.toSorted();
   const numbers = (code: string) =>
-    offered(code)
+    suggestionsIn(code)
       .filter((name) => /^\d+$/.test(name))
       .map(Number)
       .toSorted((a, b) => a - b);
@@ -140,10 +140,12 @@ describe.each(settingsToRun(EDITORS))('an editor with %s', (compiler) => {
   });
 
   it('suggests exactly the aliases of each kind', () => {
-    for (const typed of ['', 'svc']) {
-      expect(offered(`client.videos.create({ model: '${typed}|' })`)).toEqual(aliases('video').toSorted());
-      expect(offered(`client.images.create({ prompt: 'x', model: '${typed}|' })`)).toEqual(aliases('image').toSorted());
-      expect(offered(`client.videoEdits.create({ model: '${typed}|' })`)).toEqual([
+    for (const prefix of ['', 'svc']) {
+      expect(suggestionsIn(`client.videos.create({ model: '${prefix}|' })`)).toEqual(aliases('video').toSorted());
+      expect(suggestionsIn(`client.images.create({ prompt: 'x', model: '${prefix}|' })`)).toEqual(
+        aliases('image').toSorted(),
+      );
+      expect(suggestionsIn(`client.videoEdits.create({ model: '${prefix}|' })`)).toEqual([
         'svc-video-fast',
         'svc-video-mini',
         'svc-video-pro',
@@ -153,18 +155,18 @@ describe.each(settingsToRun(EDITORS))('an editor with %s', (compiler) => {
 
   it("suggests each model's own durations, resolutions, and ratios", () => {
     for (const { alias, kind, durations, aspectRatios, exampleRatios, resolutions } of models) {
-      const requested = (param: string, place: string) =>
-        `client.${kind}s.create({ model: '${alias}', prompt: 'x', ${param}: ${place} })`;
-      expect(offered(requested('resolution', `'|'`)), alias).toEqual(resolutions.toSorted());
-      if (durations) expect(numbers(requested('duration', '|')), alias).toEqual(durations);
-      if (aspectRatios) expect(offered(requested('ratio', `'|'`)), alias).toEqual(aspectRatios.toSorted());
+      const callWithParam = (param: string, value: string) =>
+        `client.${kind}s.create({ model: '${alias}', prompt: 'x', ${param}: ${value} })`;
+      expect(suggestionsIn(callWithParam('resolution', `'|'`)), alias).toEqual(resolutions.toSorted());
+      if (durations) expect(numbers(callWithParam('duration', '|')), alias).toEqual(durations);
+      if (aspectRatios) expect(suggestionsIn(callWithParam('ratio', `'|'`)), alias).toEqual(aspectRatios.toSorted());
       for (const name of exampleRatios ? ['aspect_ratio', 'ratio'] : [])
-        expect(offered(requested(name, `'|'`)), alias).toEqual(exampleRatios?.toSorted());
+        expect(suggestionsIn(callWithParam(name, `'|'`)), alias).toEqual(exampleRatios?.toSorted());
     }
   });
 
   it("suggests the default model's values without a model", () => {
-    expect(offered(`client.videos.createAndWait({ prompt: 'x', resolution: '|' })`)).toEqual(['480p', '720p']);
+    expect(suggestionsIn(`client.videos.createAndWait({ prompt: 'x', resolution: '|' })`)).toEqual(['480p', '720p']);
     expect(numbers(`client.videos.create({ prompt: 'x', duration: | })`)).toEqual([4, 5, 6, 8, 10]);
   });
 
@@ -187,18 +189,19 @@ describe.each(settingsToRun(EDITORS))('an editor with %s', (compiler) => {
     expect(editor.complete(`${wrapper} const mine: Mine = { | };`).names).toContain('first_frame_upload_id');
   });
 
-  it('shows what the model supports for a limited field, in one line', () => {
-    const { declaration: shown } = editor.hover(
+  it('lists the supported values of a limited field in one line', () => {
+    const { declaration } = editor.hover(
       `client.videos.create({ model: 'svc-video-gen-2-5', prompt: 'a fox', |duration: 30, first_frame_upload_id: 'u' })`,
     );
-    for (const duration of [4, 5, 6, 8, 10, 12, 15, 20, 25, 30]) expect(shown).toMatch(new RegExp(`\\b${duration}\\b`));
-    expect(shown).not.toContain('a fox');
-    expect(shown.length).toBeLessThan(150);
+    for (const duration of [4, 5, 6, 8, 10, 12, 15, 20, 25, 30])
+      expect(declaration).toMatch(new RegExp(`\\b${duration}\\b`));
+    expect(declaration).not.toContain('a fox');
+    expect(declaration.length).toBeLessThan(150);
   });
 
   it('shows what a method returns, and its documentation', () => {
-    const { declaration: shown, documentation } = editor.hover(`client.videos.|create({ prompt: 'x' })`);
-    expect(shown).toContain('RequestPromise<CreatedJob>');
+    const { declaration, documentation } = editor.hover(`client.videos.|create({ prompt: 'x' })`);
+    expect(declaration).toContain('RequestPromise<CreatedJob>');
     expect(documentation).toContain('Starts a video job.');
     expect(editor.hover(`client.characters.|get('a')`).declaration).toContain('RequestPromise<Character>');
   });

@@ -1,4 +1,4 @@
-// The message for each common mistake states the fix.
+// The message for each common mistake says what to do.
 import { expect, it } from 'vitest';
 import { saveOutput } from '../../src/adapters/node/index.js';
 import { GenClient, verifyWebhook } from '../../src/index.js';

@@ -7,11 +7,11 @@ import { virtualClock } from '../waiting/virtual-clock.js';
 
 const PROMPT = { prompt: 'a fox at dawn' };
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
-const rejected = (status: number, code: string, headers?: Record<string, string>) => () =>
+const reject = (status: number, code: string, headers?: Record<string, string>) => () =>
   json({ error: { code, message: 'no' } }, { status, ...(headers && { headers }) });
 const job = (fields: object) => json({ success: true, data: { job: { id: 'job_1', mediaType: 'video', ...fields } } });
 const running = () => job({ status: 'processing' });
-const broken = (): never => {
+const failToConnect = (): never => {
   throw new TypeError('fetch failed');
 };
 
@@ -37,11 +37,11 @@ const failures: Record<
     options: { apiKey: () => Promise.reject(new Error('vault')), maxRetries: 0 },
   },
   'a rejected file': { steps: running, params: { ...PROMPT, first_frame_upload_id: new Blob(['text']) } },
-  'a rate limit': { steps: rejected(429, 'rate_limited', { 'retry-after': '3600' }) },
-  'a rejected API key': { steps: rejected(401, 'invalid_api_key') },
-  'a rejected body': { steps: rejected(400, 'prompt_required') },
-  'an unavailable service': { steps: rejected(503, 'unavailable') },
-  'no connection': { steps: broken },
+  'a rate limit': { steps: reject(429, 'rate_limited', { 'retry-after': '3600' }) },
+  'a rejected API key': { steps: reject(401, 'invalid_api_key') },
+  'a rejected body': { steps: reject(400, 'prompt_required') },
+  'an unavailable service': { steps: reject(503, 'unavailable') },
+  'no connection': { steps: failToConnect },
   'a timeout': { steps: () => new Promise<Response>(() => {}), options: { maxRetries: 0 } },
   'a response that is not JSON': { steps: () => new Response('<html>') },
   'a response without a job': { steps: () => json({ success: true, data: {} }) },
@@ -69,8 +69,8 @@ describe.each(Object.entries(failures))('after %s', (_, { steps, options, params
 
 describe('during a wait', () => {
   const waits: Record<string, readonly (() => Response)[]> = {
-    'a revoked API key': [running, running, rejected(401, 'invalid_api_key')],
-    'a missing job': [running, rejected(404, 'job_not_found')],
+    'a revoked API key': [running, running, reject(401, 'invalid_api_key')],
+    'a missing job': [running, reject(404, 'job_not_found')],
     'a failed job': [running, () => job({ status: 'failed', errorCode: 'generation_rejected' })],
     'a job that never ends': [running],
   };
@@ -84,7 +84,7 @@ describe('during a wait', () => {
   });
 
   it("waitForJob's error contains no idempotency key", async () => {
-    const { client, errorOf } = setUp(rejected(401, 'invalid_api_key'));
+    const { client, errorOf } = setUp(reject(401, 'invalid_api_key'));
     expect(await errorOf(client.waitForJob('job_1'))).not.toHaveProperty('idempotencyKey', expect.any(String));
   });
 });

@@ -34,42 +34,47 @@ const engine: durable.DurableEngine = {
 const run = { call: 'videos', params: {}, key: 'k' } as const;
 
 /** Every function with options, a misspelled option, and the intended option. */
-const CALLS: readonly (readonly [string, (given: never) => unknown, typo: string, intended: string])[] = [
-  ['GenClient', (given) => new GenClient(given), 'baseURL', 'baseUrl'],
-  ['withOptions', (given) => client.withOptions(given), 'maxRetrys', 'maxRetries'],
+const CALLS: readonly (readonly [string, (options: never) => unknown, typo: string, intended: string])[] = [
+  ['GenClient', (options) => new GenClient(options), 'baseURL', 'baseUrl'],
+  ['withOptions', (options) => client.withOptions(options), 'maxRetrys', 'maxRetries'],
   ['hooks', (hooks) => new GenClient({ hooks }), 'onRequests', 'hooks.onRequest'],
-  ['createBudget', (given) => createBudget(given), 'maxToken', 'maxTokens'],
-  ['videos.create', (given) => client.videos.create({ prompt }, given), 'timeout', 'timeoutMs'],
-  ['images.create', (given) => client.images.create({ prompt }, given), 'idempotency_key', 'idempotencyKey'],
-  ['register', (given) => client.characters.register({ name: 'x', upload_id: 'u' }, given), 'onProgress', 'onUpload'],
-  ['createAndWait', (given) => client.videoEdits.createAndWait(edit, given), 'onUpdated', 'onUpdate'],
-  ['waitForJob', (given) => client.waitForJob('job_1', given), 'timeout', 'timeoutMs'],
-  ['waitForJobs', (given) => client.waitForJobs(['job_1'], given).next(), 'pollInterval', 'pollIntervalMs'],
-  ['watchJob', (given) => client.watchJob('job_1', given).next(), 'polIntervalMs', 'pollIntervalMs'],
-  ['jobs.get', (given) => client.jobs.get('job_1', given), 'singal', 'signal'],
-  ['jobs.output', (given) => client.jobs.output('job_1', given), 'resumes', 'resume'],
-  ['models.list', (given) => client.models.list(given), 'timeoutms', 'timeoutMs'],
-  ['request', (given) => client.request(given), 'json', 'body'],
-  ["request's options", (given) => client.request({ method: 'GET', path: '/v1/x' }, given), 'header', 'headers'],
-  ['uploads.upload', (given) => client.uploads.upload(blob, given), 'fileName', 'filename'],
-  ['uploads.put', (given) => client.uploads.put(upload, blob, given), 'size', 'sizeBytes'],
-  ['verifyWebhook', (given) => verifyWebhook(webhook, given), 'tolerance', 'toleranceSeconds'],
-  ['client.verifyWebhook', (given) => client.verifyWebhook(webhook, given), 'secrets', 'secret'],
-  ['signWebhook', (given) => signWebhook({}, given), 'timestmp', 'timestamp'],
-  ['createWebhookHandler', (given) => createWebhookHandler(given), 'onEror', 'onError'],
+  ['createBudget', (options) => createBudget(options), 'maxToken', 'maxTokens'],
+  ['videos.create', (options) => client.videos.create({ prompt }, options), 'timeout', 'timeoutMs'],
+  ['images.create', (options) => client.images.create({ prompt }, options), 'idempotency_key', 'idempotencyKey'],
+  [
+    'register',
+    (options) => client.characters.register({ name: 'x', upload_id: 'u' }, options),
+    'onProgress',
+    'onUpload',
+  ],
+  ['createAndWait', (options) => client.videoEdits.createAndWait(edit, options), 'onUpdated', 'onUpdate'],
+  ['waitForJob', (options) => client.waitForJob('job_1', options), 'timeout', 'timeoutMs'],
+  ['waitForJobs', (options) => client.waitForJobs(['job_1'], options).next(), 'pollInterval', 'pollIntervalMs'],
+  ['watchJob', (options) => client.watchJob('job_1', options).next(), 'polIntervalMs', 'pollIntervalMs'],
+  ['jobs.get', (options) => client.jobs.get('job_1', options), 'singal', 'signal'],
+  ['jobs.output', (options) => client.jobs.output('job_1', options), 'resumes', 'resume'],
+  ['models.list', (options) => client.models.list(options), 'timeoutms', 'timeoutMs'],
+  ['request', (options) => client.request(options), 'json', 'body'],
+  ["request's options", (options) => client.request({ method: 'GET', path: '/v1/x' }, options), 'header', 'headers'],
+  ['uploads.upload', (options) => client.uploads.upload(blob, options), 'fileName', 'filename'],
+  ['uploads.put', (options) => client.uploads.put(upload, blob, options), 'size', 'sizeBytes'],
+  ['verifyWebhook', (options) => verifyWebhook(webhook, options), 'tolerance', 'toleranceSeconds'],
+  ['client.verifyWebhook', (options) => client.verifyWebhook(webhook, options), 'secrets', 'secret'],
+  ['signWebhook', (options) => signWebhook({}, options), 'timestmp', 'timestamp'],
+  ['createWebhookHandler', (options) => createWebhookHandler(options), 'onEror', 'onError'],
   ['on', (on) => createWebhookHandler({ secret: 'whsec_1', on }), 'job.complete', 'job.completed'],
-  ['redisStore', (given) => redisStore(redis, given), 'prefx', 'prefix'],
-  ['saveOutput', (given) => saveOutput(client, job, 'x.mp4', given), 'overwite', 'overwrite'],
-  ['copyOutput', (given) => copyOutput(client, job, target, given), 'overwite', 'overwrite'],
-  ['s3', (given) => s3(given), 'regoin', 'region'],
-  ['createOutputHandler', (given) => createOutputHandler(given), 'authorise', 'authorize'],
-  ['createGenProxy', (given) => createGenProxy(given), 'autorize', 'authorize'],
-  ['createSandbox', (given) => createSandbox(given), 'jobDuration', 'jobDurationMs'],
-  ['createGenQueue', (given) => createGenQueue(unreachable, given), 'onErorr', 'onError'],
-  ['createGenWorker', (given) => createGenWorker(unreachable, client, given), 'onComplete', 'onCompleted'],
-  ['createGen', (given) => createGen(given), 'apikey', 'apiKey'],
-  ['generate', (given) => durable.generate(engine, Object.assign({ ...run }, given)), 'timeout', 'timeoutMs'],
-  ['createActivities', (given) => durable.createActivities(client, given), 'destinaton', 'destination'],
+  ['redisStore', (options) => redisStore(redis, options), 'prefx', 'prefix'],
+  ['saveOutput', (options) => saveOutput(client, job, 'x.mp4', options), 'overwite', 'overwrite'],
+  ['copyOutput', (options) => copyOutput(client, job, target, options), 'overwite', 'overwrite'],
+  ['s3', (options) => s3(options), 'regoin', 'region'],
+  ['createOutputHandler', (options) => createOutputHandler(options), 'authorise', 'authorize'],
+  ['createGenProxy', (options) => createGenProxy(options), 'autorize', 'authorize'],
+  ['createSandbox', (options) => createSandbox(options), 'jobDuration', 'jobDurationMs'],
+  ['createGenQueue', (options) => createGenQueue(unreachable, options), 'onErorr', 'onError'],
+  ['createGenWorker', (options) => createGenWorker(unreachable, client, options), 'onComplete', 'onCompleted'],
+  ['createGen', (options) => createGen(options), 'apikey', 'apiKey'],
+  ['generate', (options) => durable.generate(engine, Object.assign({ ...run }, options)), 'timeout', 'timeoutMs'],
+  ['createActivities', (options) => durable.createActivities(client, options), 'destinaton', 'destination'],
 ];
 
 const failureOf = (call: () => unknown) => rejection((async () => call())());
@@ -93,7 +98,7 @@ describe.each(CALLS)('the options of %s', (name, call, typo, intended) => {
 const misplacedKey = KEY as never;
 const circular: Record<string, unknown> = { prompt: 'x' };
 circular.self = circular;
-const failing = () => {
+const throwError = () => {
   throw new Error('the vault is unavailable');
 };
 const newClient = (options: object) => new GenClient(options as never);
@@ -145,12 +150,12 @@ describe('an invalid value is rejected with an explanation, and hidden if it may
     ['a range', () => client.jobs.output('job_1', { range: { start: Number.NaN } }), /range/],
     [
       'an apiKey that throws',
-      () => create({ apiKey: failing, maxRetries: 0 }),
+      () => create({ apiKey: throwError, maxRetries: 0 }),
       /^apiKey failed: the vault is unavailable$/,
     ],
     [
       'a price',
-      () => create({ budget: createBudget({ maxTokens: 10, unknownPrice: failing }) }),
+      () => create({ budget: createBudget({ maxTokens: 10, unknownPrice: throwError }) }),
       /^unknownPrice threw /,
     ],
     [

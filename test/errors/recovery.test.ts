@@ -61,10 +61,10 @@ describe('every error has a recovery', () => {
       (value) => typeof value === 'function' && (value === gen.GenError || value.prototype instanceof gen.GenError),
     );
     // The recovery of these depends on the code: see request-errors and job-errors.
-    const isByCode = (value: unknown) =>
+    const dependsOnCode = (value: unknown) =>
       value === gen.JobError || value === gen.APIError || Object.getPrototypeOf(value) === gen.APIError;
     const tested = new Set<unknown>(ERRORS.map(([, error]) => error.constructor));
-    expect(classes.filter((value) => !tested.has(value) && !isByCode(value))).toEqual([]);
+    expect(classes.filter((value) => !tested.has(value) && !dependsOnCode(value))).toEqual([]);
   });
 });
 

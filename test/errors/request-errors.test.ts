@@ -44,8 +44,8 @@ const ENVELOPES: readonly (readonly [string, (code: string, message: string) => 
   ['detail.code', (code, message) => ({ detail: { code, message } })],
 ];
 
-/** Returns a rejected call's error, without retries. */
-async function rejected(body: string, init: ResponseInit): Promise<APIError> {
+/** Returns the error of a create that gets this response and isn't retried. */
+async function apiErrorFor(body: string, init: ResponseInit): Promise<APIError> {
   const { client } = stubbed(() => new Response(init.status === 204 ? null : body, init), { rateLimit: 'throw' });
   const error = await rejection(client.videos.create({ prompt: 'x' }, { maxRetries: 0, idempotencyKey: 'order-1' }));
   if (!(error instanceof APIError)) throw error;
@@ -54,21 +54,21 @@ async function rejected(body: string, init: ResponseInit): Promise<APIError> {
 
 describe.each(requestErrors)('$code', ({ code, status, recovery, condition }) => {
   it.each(ENVELOPES)('is recognized at %s', async (_, envelope) => {
-    const error = await rejected(JSON.stringify(envelope(code, condition)), { status });
+    const error = await apiErrorFor(JSON.stringify(envelope(code, condition)), { status });
     expect(error).toMatchObject({ name: classOf(status).name, code, status, recovery, message: condition });
     expect(error).toBeInstanceOf(classOf(status));
   });
 
   it('is recognized with status 200 and `success: false`, and has its documented class', async () => {
     const body = JSON.stringify({ success: false, error: { code, message: condition } });
-    expect(await rejected(body, { status: 200 })).toMatchObject({ name: classOf(status).name, code, recovery });
+    expect(await apiErrorFor(body, { status: 200 })).toMatchObject({ name: classOf(status).name, code, recovery });
   });
 });
 
 describe("an error's details", () => {
-  it('include the call, key, attempts, request ID, and headers', async () => {
+  it('include the call, idempotency key, attempts, request ID, and headers', async () => {
     const body = JSON.stringify({ error: { code: 'prompt_too_long', message: 'Shorten it.' } });
-    const error = await rejected(body, { status: 400, headers: { 'x-request-id': 'req_7', 'x-more': 'y' } });
+    const error = await apiErrorFor(body, { status: 400, headers: { 'x-request-id': 'req_7', 'x-more': 'y' } });
     expect(error).toMatchObject({
       method: 'POST',
       url: `${BASE_URL}/v1/videos`,
@@ -85,7 +85,7 @@ describe("an error's details", () => {
       insufficientBalance,
       { data: { top_up_url: '/development?section=billing', error: 'insufficient_balance' } },
     ]) {
-      const error = await rejected(JSON.stringify(body), { status: 402 });
+      const error = await apiErrorFor(JSON.stringify(body), { status: 402 });
       expect(error).toMatchObject({
         name: 'InsufficientBalanceError',
         code: 'insufficient_balance',
@@ -111,12 +111,12 @@ describe("an error's details", () => {
     ['invalid values (undefined)', { retry_after: 'soon' }, { 'retry-after': 'soon' }, undefined],
   ])('include the wait from %s', async (_, fields, headers, retryAfterMs) => {
     const body = JSON.stringify({ error: { code: 'character_pending' }, ...fields });
-    const error = await rejected(body, { status: 409, headers: headers as Record<string, string> });
+    const error = await apiErrorFor(body, { status: 409, headers: headers as Record<string, string> });
     expect([error.retryAfterMs, error.code]).toEqual([retryAfterMs, 'character_pending']);
   });
 
   it('include the wait from the documented response for a pending character', async () => {
-    expect(await rejected(JSON.stringify(characterPending), { status: 409 })).toMatchObject({
+    expect(await apiErrorFor(JSON.stringify(characterPending), { status: 409 })).toMatchObject({
       retryAfterMs: 20_000,
       recovery: 'wait_and_retry',
     });
@@ -141,7 +141,7 @@ describe("an error response without the service's envelope", () => {
 
   it.each(BODIES)('falls back to the status if the body is %s', async (_, body) => {
     for (const status of STATUSES) {
-      const error = await rejected(body ?? '', { status });
+      const error = await apiErrorFor(body ?? '', { status });
       expect(error.status).toBe(status);
       expect(error.code).toBe(`http_${status}`);
       expect(error.name).toBe(classOf(status).name);
@@ -154,8 +154,8 @@ describe("an error response without the service's envelope", () => {
     `POST ${BASE_URL}/v1/videos: received a web page instead of the service's response (${details}). A proxy may have sent it. Try again later, and check baseUrl.`;
 
   it('includes plain text in its message, but no HTML', async () => {
-    expect((await rejected('upstream connect error', { status: 502 })).message).toContain('upstream connect error');
-    expect((await rejected('<html>secret page</html>', { status: 502 })).message).not.toContain('secret page');
+    expect((await apiErrorFor('upstream connect error', { status: 502 })).message).toContain('upstream connect error');
+    expect((await apiErrorFor('<html>secret page</html>', { status: 502 })).message).not.toContain('secret page');
   });
 
   it.each<[string, string]>([
@@ -175,7 +175,7 @@ describe("an error response without the service's envelope", () => {
     ['<Error><Code>AccessDenied</Code><Message>Expired</Message></Error>', pageMessage('409 Conflict, "Expired"')],
     ['busy', pageMessage('409 Conflict, "busy"')],
   ])('takes the message from %s', async (body, message) => {
-    expect((await rejected(body, { status: 409, statusText: 'Conflict' })).message).toBe(message);
+    expect((await apiErrorFor(body, { status: 409, statusText: 'Conflict' })).message).toBe(message);
   });
 
   it.each<[unknown, string, string]>([
@@ -198,12 +198,12 @@ describe("an error response without the service's envelope", () => {
     [{ code: 'a_code', msg: 'word' }, 'a_code', `POST ${BASE_URL}/v1/videos failed with 409 Conflict.`],
     [{ code: 'toString', message: 'Of no object.' }, 'toString', 'Of no object.'],
   ])('with the body %j has the code %s and the message %s', async (body, code, message) => {
-    const error = await rejected(JSON.stringify(body), { status: 409, statusText: 'Conflict' });
+    const error = await apiErrorFor(JSON.stringify(body), { status: 409, statusText: 'Conflict' });
     expect([error.code, error.message]).toEqual([code, message]);
   });
 
   it('retains an unknown code', async () => {
-    const error = await rejected(JSON.stringify({ error: { code: 'moon_phase_wrong', message: 'Not today.' } }), {
+    const error = await apiErrorFor(JSON.stringify({ error: { code: 'moon_phase_wrong', message: 'Not today.' } }), {
       status: 400,
     });
     expect(error).toMatchObject({
@@ -215,7 +215,7 @@ describe("an error response without the service's envelope", () => {
   });
 
   it('treats `success: false` with status 200 and no code as an error', async () => {
-    const error = await rejected(JSON.stringify({ success: false, message: 'No.' }), { status: 200 });
+    const error = await apiErrorFor(JSON.stringify({ success: false, message: 'No.' }), { status: 200 });
     expect(error).toMatchObject({ name: 'APIError', message: 'No.' });
   });
 });

@@ -136,21 +136,21 @@ it('PreflightError.status is 400, including in its JSON', async () => {
 
 describe('in a framework', () => {
   const client = createSandbox().client({ apiKey: 'sk-revoked-revoked' });
-  const ownKey = () => client.videos.create({ prompt });
+  const createWithRevokedKey = () => client.videos.create({ prompt });
   const invalidInput = () => client.videos.create({ prompt, duration: 7 as never });
 
-  test("Fastify responds 502 for the app's key and 400 for invalid input without any code", async () => {
+  test("Fastify responds 502 for the app's API key and 400 for invalid input without any code", async () => {
     const app = fastify();
-    app.get('/key', ownKey);
+    app.get('/key', createWithRevokedKey);
     app.get('/input', invalidInput);
     const responses = await Promise.all(['/key', '/input'].map((url) => app.inject(url)));
     expect(responses.map(({ statusCode }) => statusCode)).toEqual([502, 400]);
     await app.close();
   });
 
-  test("Express responds 400 for invalid input without any code, and 502 for the app's key with toHttp", async () => {
+  test("Express responds 400 for invalid input without any code, and 502 for the app's API key with toHttp", async () => {
     const app = express();
-    app.get('/key', ownKey);
+    app.get('/key', createWithRevokedKey);
     app.get('/input', invalidInput);
     app.use((error: unknown, _request: express.Request, response: express.Response, _next: express.NextFunction) => {
       const { status, code, message } = toHttp(error);
@@ -162,8 +162,8 @@ describe('in a framework', () => {
     const server = app.listen(0, '127.0.0.1');
     const defaultServer = defaultApp.listen(0, '127.0.0.1');
     await new Promise((resolve) => setImmediate(resolve));
-    const get = (at: ReturnType<typeof app.listen>, path: string) =>
-      fetch(`http://127.0.0.1:${(at.address() as AddressInfo).port}${path}`);
+    const get = (target: ReturnType<typeof app.listen>, path: string) =>
+      fetch(`http://127.0.0.1:${(target.address() as AddressInfo).port}${path}`);
     const key = await get(server, '/key');
     expect(key.status).toBe(502);
     expect(await key.json()).toEqual({
@@ -177,6 +177,6 @@ describe('in a framework', () => {
       message: expect.stringContaining('duration: must be one of 4'),
     });
     expect((await get(defaultServer, '/input')).status).toBe(400);
-    for (const it of [server, defaultServer]) it.close();
+    for (const running of [server, defaultServer]) running.close();
   });
 });

@@ -16,7 +16,11 @@ afterEach(() => {
 type Message = readonly [channel: string, phase: string, message: unknown];
 
 /** Records the messages of a tracing channel. */
-function listen(name: 'job' | 'request' | 'wait', messages: Message[], onPhase: (phase: string) => void = () => {}) {
+function recordMessages(
+  name: 'job' | 'request' | 'wait',
+  messages: Message[],
+  onPhase: (phase: string) => void = () => {},
+) {
   const phases = ['start', 'end', 'asyncStart', 'asyncEnd', 'error'] as const;
   const record = (phase: string) => (message: unknown) => {
     messages.push([name, phase, message]);
@@ -40,7 +44,7 @@ function openSandbox() {
 describe('the diagnostics channels', () => {
   test("publish the params without the files' bytes", async () => {
     const messages: Message[] = [];
-    listen('job', messages);
+    recordMessages('job', messages);
     const { client } = openSandbox();
     const file = new File(['x'.repeat(1_000)], 'fox.png', { type: 'image/png' });
     const params = { prompt: 'a fox', reference_upload_ids: [file, new Uint8Array(10), 'upl_1'] };
@@ -51,7 +55,7 @@ describe('the diagnostics channels', () => {
 
   test("don't fail for circular params, for which the create rejects with an explanation", async () => {
     const messages: Message[] = [];
-    listen('job', messages);
+    recordMessages('job', messages);
     const { sandbox, client } = openSandbox();
     const item: Record<string, unknown> = { type: 'text', text: 'a fox' };
     item.self = { item };
@@ -66,7 +70,7 @@ describe('the diagnostics channels', () => {
   test('trace a job from its create to its end, including its requests and its wait', async () => {
     const { sandbox, client } = openSandbox();
     const messages: Message[] = [];
-    for (const name of ['job', 'request', 'wait'] as const) listen(name, messages);
+    for (const name of ['job', 'request', 'wait'] as const) recordMessages(name, messages);
     const wait = client.videos.createAndWait(VIDEO, { idempotencyKey: 'order-1' });
     await sandbox.advance(60_000);
     const { id } = await wait;
@@ -97,7 +101,7 @@ describe('the diagnostics channels', () => {
     };
     await createOne();
     expect(publish.map(({ mock }) => mock.calls.length)).toEqual([0, 0, 0]);
-    for (const name of ['job', 'request', 'wait'] as const) listen(name, []);
+    for (const name of ['job', 'request', 'wait'] as const) recordMessages(name, []);
     await createOne();
     expect(publish.every(({ mock }) => mock.calls.length > 0)).toBe(true);
     vi.restoreAllMocks();
@@ -118,11 +122,11 @@ describe('the diagnostics channels', () => {
     ]);
   });
 
-  test("publish a failed create's error, and end its job", async () => {
+  test("publish a failed create's error, and end its job's trace", async () => {
     const { sandbox, client } = openSandbox();
     sandbox.faults.add({ match: { method: 'POST' }, status: 400, code: 'model_not_found' });
     const messages: Message[] = [];
-    for (const name of ['job', 'request'] as const) listen(name, messages);
+    for (const name of ['job', 'request'] as const) recordMessages(name, messages);
     const error = await errorOf(client.videos.create(VIDEO));
     expect(phasesOf(messages)).toEqual([
       ...['job start', 'request start', 'request end', 'job end'],
@@ -132,9 +136,9 @@ describe('the diagnostics channels', () => {
     expect(messages.every(([, , message]) => (message as RequestTrace).error === error)).toBe(true);
   });
 
-  test('end a job whose create gets an undocumented response', async () => {
+  test('end the trace of a job whose create gets an undocumented response', async () => {
     const messages: Message[] = [];
-    listen('job', messages);
+    recordMessages('job', messages);
     const { client } = stubbed(() => json({ success: true, data: {} }), { maxRetries: 0 });
     await client.videos.create(VIDEO).catch(() => {});
     expect(phasesOf(messages)).toEqual(['job start', 'job end', 'job error', 'job asyncStart', 'job asyncEnd']);
@@ -146,7 +150,7 @@ describe('the diagnostics channels', () => {
     const stores: unknown[] = [];
     const messages: Message[] = [];
     for (const name of ['job', 'request'] as const)
-      listen(name, messages, (phase) => phase === 'start' && stores.push(caller.getStore()));
+      recordMessages(name, messages, (phase) => phase === 'start' && stores.push(caller.getStore()));
     await Promise.all(['a', 'b'].map((name) => caller.run(name, async () => client.videos.create(VIDEO))));
     expect(stores.sort()).toEqual(['a', 'a', 'b', 'b']);
   });
@@ -154,7 +158,7 @@ describe('the diagnostics channels', () => {
   test("don't contain a direct upload's query, which is a credential", async () => {
     const { client } = openSandbox();
     const messages: Message[] = [];
-    listen('request', messages);
+    recordMessages('request', messages);
     await client.uploads.upload(new Blob(['not really a picture']), { filename: 'fox.png', mimeType: 'image/png' });
     const traces = messages.map(([, , message]) => message as RequestTrace);
     expect([...new Set(traces.map(({ name, path }) => `${name} ${path}`))]).toEqual([

@@ -48,9 +48,9 @@ async function startReplicas(path: string) {
   const run = async (at: number, task: Serializable): Promise<readonly string[]> => {
     const [replica] = replicas.slice(at);
     if (!replica) throw new Error('no such replica');
-    const done = receiveMessage<{ jobs: readonly string[] }>(replica, (message) => 'jobs' in (message as object));
+    const finished = receiveMessage<{ jobs: readonly string[] }>(replica, (message) => 'jobs' in (message as object));
     replica.send(task);
-    return (await done).jobs;
+    return (await finished).jobs;
   };
   return {
     run,

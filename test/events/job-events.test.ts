@@ -61,7 +61,7 @@ describe('hooks.onJob', () => {
     expect(formatPhases(events)).toEqual([`accepted ${job.id}`, `final ${job.id}`]);
   });
 
-  test('reports an end from a webhook even without a wait', async () => {
+  test("reports a webhook's outcome even without a wait", async () => {
     const { sandbox, events, client } = openSandbox();
     const { job } = await client.videos.create(VIDEO);
     client.notify(completedEvent(job.id, sandbox.baseUrl, '2026-01-02T03:04:05.000Z'));
@@ -117,7 +117,7 @@ describe('hooks.onJob', () => {
     expect(formatPhases(events)).toEqual(['accepted job_1', 'final job_1']);
   });
 
-  test('only causes a warning if it throws or rejects', async () => {
+  test('only causes a warning if it rejects', async () => {
     const warnings: string[] = [];
     const logger = { error() {}, warn: (message: string) => void warnings.push(message), info() {}, debug() {} };
     const response = () => json({ success: true, data: { job: { id: 'j', status: 'completed' } } });
@@ -179,7 +179,7 @@ describe('client.estimate', () => {
     expect(client.estimate({ ...kind, audio: true }).basis).toBe('unknown');
   });
 
-  test('sends no request, and has no price before the first create', () => {
+  test('needs no request, and returns no price before the first create', () => {
     const client = new GenClient({ baseUrl: 'https://gen.test', apiKey: freshKey() });
     expect(client.estimate({ call: 'images' })).toEqual({ tokens: undefined, basis: 'unknown' });
   });

@@ -14,8 +14,8 @@ interface Trace {
   readonly jobId?: string;
 }
 
-/** Records job traces. */
-function listen() {
+/** Returns a list that receives each job trace when it ends. */
+function recordEndedTraces() {
   const endedTraces: Trace[] = [];
   const channel = tracingChannel<unknown, Trace>('gen-client:job');
   const handlers = {
@@ -27,7 +27,7 @@ function listen() {
   };
   channel.subscribe(handlers);
   stops.push(() => channel.unsubscribe(handlers));
-  return { ended: endedTraces };
+  return endedTraces;
 }
 
 let jobs = 0;
@@ -47,37 +47,37 @@ function openClient(hooks: { readonly onJob?: (event: JobEvent) => void } = {}) 
 }
 
 describe("a job's trace", () => {
-  test('ends when a later create with the same key returns the job', async () => {
-    const { ended } = listen();
+  test('ends when a later create with the same idempotency key returns the job', async () => {
+    const endedTraces = recordEndedTraces();
     const responses = ['processing', 'processing', 'completed'];
     const fetch = async () => json({ data: { job: { id: 'same_1', status: responses.shift() ?? 'completed' } } });
     const client = new GenClient({ apiKey: freshKey(), baseUrl: BASE_URL, fetch });
     await client.videos.create({ prompt: 'a fox' }, { idempotencyKey: 'k' });
-    expect(ended).toEqual([]);
+    expect(endedTraces).toEqual([]);
     await client.videos.create({ prompt: 'a fox' }, { idempotencyKey: 'k' });
-    expect(ended).toHaveLength(1);
+    expect(endedTraces).toHaveLength(1);
     for (let poll = 0; poll < 2; poll++) await client.jobs.get('same_1');
-    expect(ended.map(({ jobId }) => jobId)).toEqual(['same_1', 'same_1']);
+    expect(endedTraces.map(({ jobId }) => jobId)).toEqual(['same_1', 'same_1']);
   });
 });
 
 describe("a process's memory of jobs", () => {
   test('contains only prices if there are no subscribers and no limits', async () => {
     const { client, memory } = openClient();
-    const before = memory().jobs.size;
+    const initialSize = memory().jobs.size;
     for (let count = 0; count < 20; count++) await client.videos.create({ prompt: 'a fox', duration: 4 });
-    expect(memory().jobs.size).toBe(before);
+    expect(memory().jobs.size).toBe(initialSize);
     expect(client.estimate({ call: 'videos', duration: 4 })).toEqual({ tokens: 4, basis: 'learned' });
   });
 
   test('is limited to 10,000 jobs across all accounts, and ends older traces', async () => {
-    const { ended } = listen();
-    const [one, other] = [openClient({ onJob() {} }), openClient({ onJob() {} })];
+    const endedTraces = recordEndedTraces();
+    const [first, second] = [openClient({ onJob() {} }), openClient({ onJob() {} })];
     for (let count = 0; count < 100; count++) {
-      await one.client.videos.create({ prompt: 'a fox', duration: 4 });
-      await other.client.videos.create({ prompt: 'a fox', duration: 4 });
+      await first.client.videos.create({ prompt: 'a fox', duration: 4 });
+      await second.client.videos.create({ prompt: 'a fox', duration: 4 });
     }
-    const log = new JobLog(one.memory());
+    const log = new JobLog(first.memory());
     const listeners = { now: Date.now, report() {}, channel: undefined, records: [] };
     const origin = {
       call: 'videos',
@@ -89,7 +89,7 @@ describe("a process's memory of jobs", () => {
     for (let count = 0; count < 10_000; count++) {
       log.reportJob({ job: { id: `job_later_${count}`, status: 'processing' } }, listeners, origin);
     }
-    expect(one.memory().jobs.size).toBe(10_000);
-    expect(ended).toHaveLength(200);
+    expect(first.memory().jobs.size).toBe(10_000);
+    expect(endedTraces).toHaveLength(200);
   });
 });

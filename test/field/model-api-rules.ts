@@ -2,7 +2,7 @@
 
 type JsonSchema = Readonly<Record<string, unknown>>;
 
-/** Each row: the source, and a check that returns true for a violation. A request with such a tool fails with 400. */
+/** Each row: the source, and a check that returns true for a schema that the API would reject or misinterpret. */
 export const RULES: readonly (readonly [source: string, breaks: (schema: JsonSchema) => boolean])[] = [
   [
     "OpenAI, function calling: schema must have type 'object' and no 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level (mobile-next/mobile-mcp#344)",

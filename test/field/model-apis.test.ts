@@ -26,7 +26,7 @@ describe('prompt', () => {
     ['is required if nothing can replace it', SCHEMAS['pickParams(videoParams, …)'], ['prompt']],
     ['is required for an image', imageParams, ['prompt']],
     ['is optional with content', videoParams, []],
-  ])('%s', (_why, schema, expected) => {
+  ])('%s', (_reason, schema, expected) => {
     expect(requiredOf(schema as z.ZodType)).toEqual(expected);
   });
 

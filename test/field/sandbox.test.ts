@@ -43,7 +43,7 @@ describe('an http: webhook', () => {
     ['a container', 'http://hooks:8080/x', 200],
     ['the private network', 'http://10.0.0.5/x', 200],
     ['a reserved name', 'http://app.example/x', 200],
-  ])('with %s', async (_source, webhook_url, status) => {
+  ])('with %s (%s) gets a %i', async (_source, webhook_url, status) => {
     expect((await create({ prompt: 'a fox', webhook_url })).status).toBe(status);
   });
 });

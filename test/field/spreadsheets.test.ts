@@ -7,7 +7,7 @@ import { cliOnSandbox } from '../cli/cli-on-sandbox.js';
 const cli = cliOnSandbox();
 const { sandbox } = cli;
 
-/** Each row: the file's source and text, and its prompts or, if it is rejected before anything is paid, the message. */
+/** Each row: the file's source, its text, and its prompts, or the message if the file is rejected before any create. */
 it.each<[source: string, text: string, expected: readonly string[] | string, extension?: string]>([
   ['Excel: rows of separators after the last row', 'call,prompt\r\nimages,a fox\r\n,\r\n,\r\n', ['a fox']],
   ['Excel on a German system: sep= and semicolons', 'sep=;\r\ncall;prompt\r\nimages;a fox, red\r\n', ['a fox, red']],

@@ -19,11 +19,11 @@ afterEach(() => {
 });
 
 const handler = createWebhookHandler({ secret: SECRET, on: { '*': (event) => listener(event.id) } });
-const onNode = toNodeHandler(handler);
-const onWeb = (app: Hono) => app.post('/webhooks', (c) => handler(c.req.raw));
+const nodeHandler = toNodeHandler(handler);
+const mountWeb = (app: Hono) => app.post('/webhooks', (c) => handler(c.req.raw));
 const lambda = (version: 'v1' | 'v2') => {
   const app = new Hono();
-  onWeb(app);
+  mountWeb(app);
   return inLambda(version, handle(app) as (event: never) => Promise<unknown>);
 };
 /** Like Nest, Firebase, and Google Cloud Functions. */
@@ -91,33 +91,33 @@ const ROWS: readonly Row[] = [
 ];
 
 const APPS: Readonly<Record<string, App>> = {
-  'Express without a parser': inExpress((app) => app.post('/webhooks', onNode)),
-  'express.raw()': inExpress((app) => app.use(express.raw({ type: '*/*' })).post('/webhooks', onNode)),
-  'express.text()': inExpress((app) => app.use(express.text({ type: '*/*' })).post('/webhooks', onNode)),
-  'express.json() that retains the bytes': inExpress((app) => app.use(withRawBody).post('/webhooks', onNode)),
+  'Express without a parser': inExpress((app) => app.post('/webhooks', nodeHandler)),
+  'express.raw()': inExpress((app) => app.use(express.raw({ type: '*/*' })).post('/webhooks', nodeHandler)),
+  'express.text()': inExpress((app) => app.use(express.text({ type: '*/*' })).post('/webhooks', nodeHandler)),
+  'express.json() that retains the bytes': inExpress((app) => app.use(withRawBody).post('/webhooks', nodeHandler)),
   'Fastify with a buffer parser': inFastify((app) => {
     app.removeAllContentTypeParsers();
     app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
-    app.post('/webhooks', onNode);
+    app.post('/webhooks', nodeHandler);
   }),
   'Fastify with a text parser': inFastify((app) => {
     app.removeAllContentTypeParsers();
     app.addContentTypeParser('*', { parseAs: 'string' }, (_request, body, done) => done(null, body));
-    app.post('/webhooks', onNode);
+    app.post('/webhooks', nodeHandler);
   }),
-  'Next.js, Pages Router': inPagesRouter(() => onNode),
+  'Next.js, Pages Router': inPagesRouter(() => nodeHandler),
   'Next.js, App Router': inProcess(handler),
-  Hono: inHono(onWeb),
+  Hono: inHono(mountWeb),
   'AWS Lambda, v1': lambda('v1'),
   'AWS Lambda, v2': lambda('v2'),
 };
 
 let events = 0;
-describe.each(Object.entries(APPS))('%s', (name, open) => {
+describe.each(Object.entries(APPS))('%s', (name, startApp) => {
   test.each(ROWS)(
     '$source',
     async ({ signedText: signed, sentBody: sent, headers: extraHeaders, expected = '200', unless = {} }) => {
-      await using app = await open();
+      await using app = await startApp();
       events += 1;
       const json = JSON.stringify({ ...event, id: `evt_${events}`, note: 'a fox' });
       const { body: text, headers } = await signWebhook(signed?.(json) ?? json, { secret: SECRET });

@@ -25,7 +25,7 @@ const otherDigit = (text: string, at: number) => text.slice(0, at) + (text[at] =
 /** Returns `accepted`, or the reason for the rejection. */
 async function resultOf(received: object, options: object = { secret, now }): Promise<string> {
   try {
-    // @ts-expect-error: The rows contain values that JavaScript callers pass.
+    // @ts-expect-error: the rows contain values that JavaScript callers pass.
     await verifyWebhook(received, options);
     return 'accepted';
   } catch (error) {
@@ -127,7 +127,7 @@ describe('the body', () => {
     expect(await resultOf({ headers, ...received })).toBe(expected);
   });
 
-  test('is rejected if it was parsed, with the ways to get the raw bytes', async () => {
+  test('is rejected if it was parsed, and the message says how to get the raw bytes', async () => {
     // @ts-expect-error: a parsed body.
     const error = await verifyWebhook({ body: event, headers }, { secret, now }).catch((caught: unknown) => caught);
     const ways = /express\.raw\(\{ type: .*rawBody \(Nest\), file\.buffer.*Fastify.*request\.text\(\)/;
@@ -148,7 +148,7 @@ describe('the arguments', () => {
       /above 0/,
     ],
   ])('%s', async (_source, options, expected, message) => {
-    // @ts-expect-error: The rows contain values that JavaScript callers pass.
+    // @ts-expect-error: the rows contain values that JavaScript callers pass.
     const error = await verifyWebhook({ body, headers }, options).catch((caught: unknown) => caught);
     expect(error).toMatchObject({ reason: expected, message: expect.stringMatching(message) });
     expect(String(error)).not.toContain(secret);
@@ -156,8 +156,8 @@ describe('the arguments', () => {
 });
 
 describe('two handlers in one process', () => {
-  const signedBy = async (one: string) => {
-    const signed = await signWebhook(event, { secret: one });
+  const requestSignedWith = async (handlerSecret: string) => {
+    const signed = await signWebhook(event, { secret: handlerSecret });
     return new Request('https://app.example/hook', { method: 'POST', body: signed.body, headers: signed.headers });
   };
   test.each([
@@ -165,10 +165,10 @@ describe('two handlers in one process', () => {
     ['one event for two handlers, as in tests that reuse evt_1', secret, secret],
   ])('%s', async (_source, first, second) => {
     const handled: string[] = [];
-    for (const one of [first, second]) {
-      const handler = createWebhookHandler({ secret: one, on: { '*': () => handled.push(one) } });
-      expect((await handler(await signedBy(one))).status).toBe(200);
-      expect((await handler(await signedBy(one))).status).toBe(200);
+    for (const handlerSecret of [first, second]) {
+      const handler = createWebhookHandler({ secret: handlerSecret, on: { '*': () => handled.push(handlerSecret) } });
+      expect((await handler(await requestSignedWith(handlerSecret))).status).toBe(200);
+      expect((await handler(await requestSignedWith(handlerSecret))).status).toBe(200);
     }
     expect(handled).toEqual([first, second]);
   });

@@ -26,7 +26,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(directory, { recursive: true }));
 
-describe('a file can be passed wherever an upload ID is documented', () => {
+describe('files instead of upload IDs', () => {
   const edit = () => ({ model: 'svc-video-pro', prompt, source_video_upload_id: mp4() }) as const;
   const reference = () => ({ prompt, reference_upload_ids: [png()] });
   const frames = () => ({ prompt, first_frame_upload_id: png(), last_frame_upload_id: png() });
@@ -54,7 +54,7 @@ describe('a file can be passed wherever an upload ID is documented', () => {
     ['characters.create', ({ characters }) => characters.create({ name: 'Fox', ...reference() })],
     ['characters.createAndWait', ({ characters }) => characters.createAndWait({ name: 'Fox', ...reference() })],
   ];
-  it.each(creates)('%s', async (_, call) => {
+  it.each(creates)('are accepted by %s', async (_, call) => {
     const { client, sandbox, log } = createService();
     await call(client);
     const create = sandbox.requests.find(({ method, path }) => method === 'POST' && !path.startsWith('/v1/uploads'));
@@ -63,7 +63,7 @@ describe('a file can be passed wherever an upload ID is documented', () => {
     expect(countLines(log(), 'DELETE')).toBe(0);
   });
 
-  it('accepts a path, bytes, a Response, and an ID together', async () => {
+  it('can be a path, bytes, and a Response next to an upload ID', async () => {
     const { client, sandbox } = createService();
     const { upload_id } = await client.uploads.upload(png());
     await client.videos.create({
@@ -81,7 +81,7 @@ describe('a file can be passed wherever an upload ID is documented', () => {
     expect(new Set(ids).size).toBe(4);
   });
 
-  it("resolves withResponse with the create's response, and doesn't change the params", async () => {
+  it("leave withResponse the create's response, and the params unchanged", async () => {
     const { client } = createService();
     const params = { prompt, first_frame_upload_id: png() };
     const { data, attempts } = await client.videos.create(params).withResponse();
@@ -89,7 +89,7 @@ describe('a file can be passed wherever an upload ID is documented', () => {
     expect(params.first_frame_upload_id).toBeInstanceOf(Blob);
   });
 
-  it('sends the original params even if the caller changes them meanwhile', async () => {
+  it('are sent with the original params even if the caller changes them meanwhile', async () => {
     const { client, sandbox } = createService();
     const params = { prompt, reference_image_upload_ids: [png()] };
     const call = client.videos.create(params);
@@ -100,7 +100,7 @@ describe('a file can be passed wherever an upload ID is documented', () => {
     expect([body.prompt, body.reference_image_upload_ids.length]).toEqual([prompt, 1]);
   });
 
-  it('accepts several files, which are uploaded concurrently', async () => {
+  it('are uploaded concurrently', async () => {
     const { sandbox } = createService();
     const { apiKey, baseUrl } = sandbox;
     let puts = 0;
@@ -258,7 +258,7 @@ describe('files are uploaded once, however often the create is sent,', () => {
   });
 });
 
-it('a call repeated with its key returns its first job and deletes its new uploads', async () => {
+it('a call repeated with its idempotency key returns its first job and deletes its new uploads', async () => {
   const { client, sandbox } = createService();
   const options = { idempotencyKey: 'order-17', cleanup: 'after-job' } as const;
   const create = () => client.videos.createAndWait({ prompt, first_frame_upload_id: png() }, options);
@@ -268,7 +268,7 @@ it('a call repeated with its key returns its first job and deletes its new uploa
   expect(countRemaining(sandbox)).toBe(0);
 });
 
-it("onUploadProgress sums all files, in its call's async context", async () => {
+it("onUploadProgress reports the total of all files in its call's async context", async () => {
   const { client } = createService();
   const tenant = new AsyncLocalStorage<string>();
   const progress: number[] = [];

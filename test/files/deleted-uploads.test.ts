@@ -3,7 +3,7 @@ import type { SandboxOptions } from '../../src/sandbox/index.js';
 import { countLines, countRemaining, createCalls, createService, png, prompt } from './by-value-setup.js';
 import { failure } from './support.js';
 
-describe("a create's uploads are deleted if no job was created", () => {
+describe("a create's uploads are deleted", () => {
   const cases: [string, SandboxOptions, string][] = [
     ['if the balance is insufficient', { balanceTokens: 0 }, 'insufficient_balance'],
     ['if generation is paused', { dispatch: 'disabled' }, 'dispatch_disabled'],
@@ -28,7 +28,7 @@ describe("a create's uploads are deleted if no job was created", () => {
     expect(countRemaining(sandbox)).toBe(0);
   });
 
-  it("and nothing is uploaded if the body can't be serialized", async () => {
+  it("or never started if the body can't be serialized", async () => {
     const { client, log } = createService();
     for (const call of createCalls(client)) {
       const error = await failure(call({ prompt, first_frame_upload_id: png(), seed: 1n }));
@@ -38,14 +38,14 @@ describe("a create's uploads are deleted if no job was created", () => {
     expect(log()).toEqual([]);
   });
 
-  it("and nothing is uploaded at the rate limit if the call doesn't wait", async () => {
+  it("or never started if the rate limit is reached and the call doesn't wait", async () => {
     const { sandbox, log } = createService();
     const client = sandbox.client({ rateLimit: 'throw' });
     for (let at = 0; at < 20; at++) await client.videos.create({ prompt });
-    const before = log().length;
+    const requestCount = log().length;
     const rejected = client.videos.create({ prompt, first_frame_upload_id: png() });
     await expect(rejected).rejects.toMatchObject({ name: 'RateLimitError', attempts: 0 });
-    expect(log().length).toBe(before);
+    expect(log().length).toBe(requestCount);
   });
 
   it('unless a job may exist, in which case the error lists them', async () => {

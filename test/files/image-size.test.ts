@@ -5,7 +5,7 @@ import { imageSize } from '../../src/uploading/image-size.js';
 
 const latin1 = (text: string) => Uint8Array.from(text, (char) => char.charCodeAt(0));
 
-describe('reads the width and height from the header of', () => {
+describe('imageSize', () => {
   const FRAME = '\0\x0b\x08\x01\x2c\x02\x80';
   it.each([
     ['a PNG', '\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x02\x80\0\0\x01\x2c'],
@@ -20,7 +20,7 @@ describe('reads the width and height from the header of', () => {
     ['a lossy WebP with scaling', 'RIFF\0\0\0\0WEBPVP8 \0\0\0\0\0\0\0\x9d\x01\x2a\x80\x42\x2c\x81'],
     ['a lossless WebP', 'RIFF\0\0\0\0WEBPVP8L\0\0\0\0\x2f\x7f\xc2\x4a\0'],
     ['an extended WebP', 'RIFF\0\0\0\0WEBPVP8X\0\0\0\0\0\0\0\0\x7f\x02\0\x2b\x01\0'],
-  ])('%s', (_, head) => {
+  ])('reads the width and height of %s', (_, head) => {
     expect(imageSize(latin1(`${head}\0\0\0\0`))).toEqual({ width: 640, height: 300 });
   });
 

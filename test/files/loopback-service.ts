@@ -1,4 +1,4 @@
-// Two real HTTP servers: the service, and object storage on another origin that is as strict as real ones.
+// Two real HTTP servers: the service, and object storage on another origin that is as strict as a real one.
 // Imports only node:*, so that scripts for other runtimes can start it, too.
 import { createHash } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
@@ -72,7 +72,7 @@ export class LoopbackService {
     return service;
   }
 
-  /** Starts the servers, without objects, requests, and faults. */
+  /** Starts the servers, without objects, requests, or faults. */
   async open(): Promise<void> {
     for (const records of [this.uploads, this.outputs, this.jobs]) records.clear();
     this.requests.length = this.faults.length = this.#count = 0;
@@ -182,7 +182,7 @@ export class LoopbackService {
     return this.#receive(request, response, received);
   }
 
-  /** Accepts bytes like object storage: with a known length, and exactly the signed headers. */
+  /** Accepts bytes like object storage: only with a known length and exactly the signed headers. */
   async #receive(request: IncomingMessage, response: ServerResponse, received: ReceivedRequest): Promise<unknown> {
     const url = new URL(received.path, this.storageUrl);
     const { headers } = request;

@@ -55,7 +55,7 @@ describe('a rejected file', () => {
     else expect(error).toMatchObject({ name: 'DownloadError', jobId: 'job_1', cause, ...expected });
   });
 
-  it("is reported with the abort's reason if the call was aborted", async () => {
+  it("rejects with the abort's reason if the call was aborted", async () => {
     expect(await explainedError(apiError(404), { status: 'processing' }, AbortSignal.abort('enough'))).toBe('enough');
   });
 });

@@ -9,7 +9,7 @@ const service = openPerTest(new LoopbackService());
 
 const open = (options = {}) => createClient(service).jobs.output('job_1', { resume: true, ...options });
 
-it('returns a response with its headers, whose body resumes after interruptions', async () => {
+it('a resumable output has its headers, and its body resumes after interruptions', async () => {
   const { etag } = service.addOutput('job_1', { body: MOVIE, cutAfter: [100, 0, 500_000] });
   const response = await open();
   expect([response.status, response.url]).toEqual([200, `${service.baseUrl}/v1/jobs/job_1/output`]);
@@ -20,7 +20,7 @@ it('returns a response with its headers, whose body resumes after interruptions'
   expect(resumed).toEqual(['bytes=100-', 'bytes=100-', 'bytes=500100-'].map((range) => [range, etag]));
 });
 
-it('omits headers about encoded bytes, because the bytes are decoded', async () => {
+it('a resumable output omits headers about encoded bytes, because the bytes are decoded', async () => {
   const encoded = { 'content-encoding': 'gzip', 'content-length': '99', 'accept-ranges': 'bytes', etag: '"a"' };
   const fetch = async (_: unknown, init?: RequestInit) =>
     init?.method === 'HEAD'
@@ -34,13 +34,13 @@ it('omits headers about encoded bytes, because the bytes are decoded', async () 
   expect(await response.text()).toBe('0123');
 });
 
-it("doesn't resume unless requested", async () => {
+it("an output isn't resumed by default", async () => {
   service.addOutput('job_1', { body: MOVIE, cutAfter: [500_000] });
   const plain = await createClient(service).jobs.output('job_1');
   await expect(plain.arrayBuffer()).rejects.toMatchObject({ name: 'ConnectionError' });
 });
 
-it('resumes within the requested range', async () => {
+it('a resumable output stays within the requested range', async () => {
   service.addOutput('job_1', { body: MOVIE, cutAfter: [1_000, 2_000] });
   const response = await open({ range: { start: 10_000, end: 19_999 } });
   expect([response.status, response.headers.get('content-range')]).toEqual([206, 'bytes 10000-19999/1000000']);

@@ -14,7 +14,7 @@ type Call = (client: GenClient, params: { prompt: string; first_frame_upload_id:
 const create: Call = ({ videos }, params) => videos.create(params);
 const createAndWait: Call = ({ videos }, params) => videos.createAndWait(params);
 
-describe("an upload isn't deleted for a later, rejected call", () => {
+describe("an upload isn't deleted because a later call is rejected", () => {
   it.each<[string, (sandbox: Sandbox) => void, Call]>([
     ['that was created', () => {}, create],
     ['that has completed', () => {}, createAndWait],

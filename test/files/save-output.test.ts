@@ -35,7 +35,7 @@ const save = (path: string | URL = target, options: Parameters<typeof saveOutput
 const fileNames = async () => (await readdir(directory)).sort();
 const expectMovie = async (path: string) => expect(hash(await readFile(path))).toBe(hash(MOVIE));
 
-it('saves the complete file and nothing else', async () => {
+it('saveOutput writes the complete file and nothing else', async () => {
   const progress: number[] = [];
   const saved = await save(target, {
     onProgress: ({ receivedBytes, totalBytes }) => {
@@ -50,12 +50,12 @@ it('saves the complete file and nothing else', async () => {
   expect(progress).toEqual([...progress].sort((a, b) => a - b));
 });
 
-it('names the file after the job if the path is a directory', async () => {
+it('saveOutput names the file after the job if the path is a directory', async () => {
   const saved = await saveOutput(createClient(service), { id: 'job_1' }, directory);
   expect(saved.path).toBe(join(directory, 'job_1.mp4'));
 });
 
-it('follows a redirect to storage without the key', async () => {
+it('saveOutput follows a redirect to storage without the API key', async () => {
   service.addOutput('job_1', { body: MOVIE, redirect: true, cutAfter: [700_000] });
   await save();
   await expectMovie(target);
@@ -87,7 +87,7 @@ describe('after an interruption', () => {
     await expectMovie(target);
   });
 
-  it('fails with its progress, leaving no file, if it stalls', async () => {
+  it('fails with its progress in the message and leaves no file if no more bytes arrive', async () => {
     service.addOutput('job_1', { body: MOVIE, cutAfter: [500_000, ...Array(20).fill(0)] });
     const error = await failure(save());
     expect(error).toBeInstanceOf(DownloadError);
@@ -156,14 +156,14 @@ describe('an existing file', () => {
     }
   });
 
-  it("is created at a dangling link's target", async () => {
+  it('can be a dangling link, whose target is created', async () => {
     await symlink('new.mp4', target);
     expect(await save()).toMatchObject({ path: target });
     expect((await lstat(target)).isSymbolicLink()).toBe(true);
     await expectMovie(join(directory, 'new.mp4'));
   });
 
-  it('is replaced through a link, retaining its mode and the link', async () => {
+  it('is replaced through a link, and the link and its own mode remain', async () => {
     const real = join(directory, 'real.mp4');
     await writeFile(real, 'old');
     await chmod(real, 0o640);
@@ -232,7 +232,7 @@ describe('failures', () => {
   });
 });
 
-it('creates missing parent directories', async () => {
+it('saveOutput creates missing parent directories', async () => {
   const path = join(directory, 'new/deep/fox.mp4');
   expect((await save(path)).path).toBe(path);
   await expectMovie(path);
@@ -318,7 +318,7 @@ it("a file without a content-length is saved only if its size is HEAD's", async 
   expect(await saveBytes('0123')).toMatchObject({ sizeBytes: 4 });
 });
 
-it('a killed process leaves only a partial file, which a later run for the path removes after an hour', async () => {
+it('a killed process leaves only a partial file, which a later call for the path removes after an hour', async () => {
   service.addOutput('job_1', { body: MOVIE, stallAfter: 1_200_000 });
   const program = `
     import { GenClient } from '${ROOT}src/index.ts';
@@ -336,15 +336,15 @@ it('a killed process leaves only a partial file, which a later run for the path 
   await save();
   await expectMovie(target);
   expect(await fileNames()).toContain(part);
-  const before = Date.now() / 1_000 - 61 * 60;
-  await utimes(join(directory, part), before, before);
+  const longAgo = Date.now() / 1_000 - 61 * 60;
+  await utimes(join(directory, part), longAgo, longAgo);
   await save(join(directory, 'other.mp4'));
   expect(await fileNames()).toContain(part);
   await save(target, { overwrite: true });
   await expect.poll(fileNames).toEqual(['fox.mp4', 'other.mp4']);
 });
 
-describe('concurrent calls that save one job to one path', () => {
+describe('concurrent calls that save to one path', () => {
   it.each([
     ['a path', () => target, 'fox.mp4'],
     ['a directory', () => directory, 'job_1.mp4'],
@@ -367,7 +367,7 @@ describe('concurrent calls that save one job to one path', () => {
     expect(await fileNames()).toEqual(['fox.mp4']);
   });
 
-  it('all resolve with overwrite, with the complete file each time', async () => {
+  it('all resolve with overwrite, and the file is complete', async () => {
     const all = await Promise.all(Array.from({ length: 5 }, () => save(target, { overwrite: true })));
     expect(all.map(({ sizeBytes }) => sizeBytes)).toEqual(Array(5).fill(MOVIE.length));
     await expectMovie(target);

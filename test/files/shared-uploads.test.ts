@@ -17,26 +17,26 @@ function setUp(options: SandboxOptions = {}) {
   const countUploads = () => requestsTo('POST /v1/uploads/complete').length;
   const frames = () => requestsTo('POST /v1/videos').map((create): string => bodyOf(create).first_frame_upload_id);
   const keys = () => requestsTo('POST /v1/videos').map(({ headers }) => headers['idempotency-key']);
-  return { sandbox, client, sent: requestsTo, uploads: countUploads, frames, keys };
+  return { sandbox, client, requestsTo, countUploads, frames, keys };
 }
 
 describe('an object is uploaded once while its upload exists', () => {
   it('by consecutive calls, concurrent calls, and several clients of an account', async () => {
-    const { sandbox, client, uploads, frames } = setUp();
+    const { sandbox, client, countUploads, frames } = setUp();
     const file = png();
     await client.videos.create({ prompt, first_frame_upload_id: file });
     const create = () => client.videos.create({ prompt, first_frame_upload_id: file });
     await Promise.all([create(), create(), client.videos.createAndWait({ prompt, first_frame_upload_id: file })]);
     await sandbox.client().videos.create({ prompt, first_frame_upload_id: file, last_frame_upload_id: file });
-    expect(uploads()).toBe(1);
+    expect(countUploads()).toBe(1);
     expect(new Set(frames()).size).toBe(1);
     const other = sandbox.client({ apiKey: sandbox.createKey({ account: 'other' }) });
     await other.videos.create({ prompt, first_frame_upload_id: file });
-    expect(uploads()).toBe(2);
+    expect(countUploads()).toBe(2);
   });
 
   it('by concurrent calls, one of which fails', async () => {
-    const { sandbox, client, uploads } = setUp();
+    const { sandbox, client, countUploads } = setUp();
     const file = png();
     const abort = new AbortController();
     sandbox.faults.add({ match: { method: 'POST', path: '/v1/uploads', nth: 1 }, status: 400, code: 'upload_invalid' });
@@ -44,11 +44,11 @@ describe('an object is uploaded once while its upload exists', () => {
     const second = client.videos.create({ prompt, first_frame_upload_id: file });
     await expect(first).rejects.toMatchObject({ name: 'UploadError' });
     expect((await second).job.id).toBeTruthy();
-    expect(uploads()).toBe(1);
+    expect(countUploads()).toBe(1);
   });
 
   it('unless its content has changed', async () => {
-    const { client, uploads } = setUp();
+    const { client, countUploads } = setUp();
     const bytes = await png().bytes();
     const path = join(tmpdir(), `shared-upload-${process.pid}.png`);
     await writeFile(path, bytes);
@@ -56,35 +56,35 @@ describe('an object is uploaded once while its upload exists', () => {
     for (let at = 0; at < 2; at++) {
       await client.videos.create({ prompt, first_frame_upload_id: bytes, last_frame_upload_id: onDisk });
     }
-    expect(uploads()).toBe(2);
+    expect(countUploads()).toBe(2);
     bytes[100] = 7;
     await utimes(path, 1, 1);
     await client.videos.create({ prompt, first_frame_upload_id: bytes, last_frame_upload_id: onDisk });
-    expect(uploads()).toBe(4);
+    expect(countUploads()).toBe(4);
   });
 
   it('and again after its upload was deleted', async () => {
-    const { client, uploads, frames, sent } = setUp();
+    const { client, countUploads, frames, requestsTo } = setUp();
     const file = png();
     await client.videos.createAndWait({ prompt, first_frame_upload_id: file });
     await client.uploads.delete(frames()[0] ?? '');
     await client.videos.createAndWait({ prompt, first_frame_upload_id: file });
-    expect(uploads()).toBe(2);
-    expect(sent('POST /v1/videos').map(({ status }) => status)).toEqual([200, 200]);
+    expect(countUploads()).toBe(2);
+    expect(requestsTo('POST /v1/videos').map(({ status }) => status)).toEqual([200, 200]);
   });
 
   it('with cleanup until its last job ends, and again for the next one', async () => {
-    const { client, uploads, sent } = setUp();
+    const { client, countUploads, requestsTo } = setUp();
     const file = png();
     const run = () => client.videos.createAndWait({ prompt, first_frame_upload_id: file }, { cleanup: 'after-job' });
     await Promise.all([run(), run()]);
-    expect([uploads(), sent('DELETE').length]).toEqual([1, 1]);
+    expect([countUploads(), requestsTo('DELETE').length]).toEqual([1, 1]);
     await run();
-    expect([uploads(), sent('DELETE').length]).toEqual([2, 2]);
+    expect([countUploads(), requestsTo('DELETE').length]).toEqual([2, 2]);
   });
 
   it("and retained for a recovering call, even if another call's cleanup runs", async () => {
-    const { client, sandbox, sent, uploads } = setUp({ clock: 'manual' });
+    const { client, sandbox, requestsTo, countUploads } = setUp({ clock: 'manual' });
     const file = png();
     sandbox.outcomes.next({ status: 'failed', errorCode: 'reference_asset_pending', errorData: { retry_after: 60 } });
     const params = { prompt, first_frame_upload_id: file };
@@ -93,29 +93,29 @@ describe('an object is uploaded once while its upload exists', () => {
     const second = client.videos.createAndWait(params, { cleanup: 'after-job' });
     for (let at = 0; at < 40; at++) await sandbox.advance(5_000);
     expect([(await first).status, (await second).status]).toEqual(['completed', 'completed']);
-    expect([uploads(), sent('DELETE').length]).toEqual([1, 0]);
+    expect([countUploads(), requestsTo('DELETE').length]).toEqual([1, 0]);
   });
 
   it("and a rejected call doesn't delete an earlier call's upload", async () => {
-    const { sandbox, client, sent } = setUp();
+    const { sandbox, client, requestsTo } = setUp();
     const params = { prompt, first_frame_upload_id: png() };
     await client.videos.create(params);
     sandbox.faults.add({ match: CREATES, status: 400, code: 'invalid_request', times: 1 });
     await expect(client.videos.create(params)).rejects.toMatchObject({ status: 400 });
-    expect(sent('DELETE')).toEqual([]);
+    expect(requestsTo('DELETE')).toEqual([]);
   });
 });
 
 describe('an upload deleted by the service', () => {
   const NOT_FOUND = { status: 404, code: 'reference_upload_not_found' };
 
-  it('is uploaded again once, and the create is retried with its key', async () => {
-    const { sandbox, client, uploads, frames, keys } = setUp();
+  it('is uploaded again once, and the create is retried with its idempotency key', async () => {
+    const { sandbox, client, countUploads, frames, keys } = setUp();
     const params = { prompt, first_frame_upload_id: png() };
     await client.videos.create(params);
     sandbox.faults.add({ match: CREATES, ...NOT_FOUND, times: 1 });
     const { idempotencyKey } = await client.videos.create(params);
-    expect(uploads()).toBe(2);
+    expect(countUploads()).toBe(2);
     const [first, rejected, again] = frames();
     expect(rejected).toBe(first);
     expect(again).not.toBe(first);
@@ -124,18 +124,18 @@ describe('an upload deleted by the service', () => {
     expect(frames().at(-1)).toBe(again);
   });
 
-  it('needs a derived key if the service repeats its first rejection', async () => {
-    const { sandbox, client, uploads, keys } = setUp();
+  it('needs a derived idempotency key if the service repeats its first rejection', async () => {
+    const { sandbox, client, countUploads, keys } = setUp();
     const params = { prompt, first_frame_upload_id: png() };
     await client.videos.create(params);
     sandbox.faults.add({ match: CREATES, ...NOT_FOUND, times: 2 });
     const { idempotencyKey } = await client.videos.create(params, { idempotencyKey: 'order-1' });
     expect(idempotencyKey).toBe('order-1:f1');
     expect(keys().slice(1)).toEqual(['order-1', 'order-1', 'order-1:f1']);
-    expect(uploads()).toBe(2);
+    expect(countUploads()).toBe(2);
   });
 
-  it('needs a derived key of at most 255 characters, so that resume() can retry it', async () => {
+  it('needs a derived idempotency key of at most 255 characters, so that resume() can retry it', async () => {
     const { sandbox, keys } = setUp();
     const client = sandbox.client({ store: persistentStore(), maxRetries: 0 });
     const params = { prompt, first_frame_upload_id: png() };
@@ -150,10 +150,10 @@ describe('an upload deleted by the service', () => {
   });
 
   it('is an error if this call uploaded it', async () => {
-    const { sandbox, client, uploads } = setUp();
+    const { sandbox, client, countUploads } = setUp();
     sandbox.faults.add({ match: CREATES, ...NOT_FOUND, times: 1 });
     const create = client.videos.create({ prompt, first_frame_upload_id: png() });
     await expect(create).rejects.toMatchObject({ code: 'reference_upload_not_found' });
-    expect(uploads()).toBe(1);
+    expect(countUploads()).toBe(1);
   });
 });

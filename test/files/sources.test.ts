@@ -103,7 +103,7 @@ describe('a source is recognized', () => {
   });
 });
 
-it("reads jsdom's Blob, which has neither arrayBuffer() nor stream()", async () => {
+it("a source can be jsdom's Blob, which has neither arrayBuffer() nor stream()", async () => {
   vi.stubGlobal(
     'FileReader',
     class {
@@ -150,11 +150,11 @@ describe('a source is rejected', () => {
   it.each<[unknown, string]>([
     [iterate('text'), 'A source must yield bytes (Uint8Array), not string.'],
     [() => 'text', 'The factory must return a ReadableStream or an async iterable.'],
-  ])('on reading: %s', async (value, message) => {
+  ])('on reading %o: %s', async (value, message) => {
     await expect(contentOf(recognizeSource(value))).rejects.toThrow(message);
   });
 
-  it('with its kind and the reason if reading fails', async () => {
+  it('with its name or kind and the reason if reading fails', async () => {
     const cause = new Error('EACCES');
     const stream = () => new ReadableStream({ start: (controller) => controller.error(cause) });
     const broken = { name: 'fox', size: 5, type: '', stream };
@@ -192,7 +192,7 @@ describe("an upload's body", () => {
   it.each([
     ['the same Blob, unread', new Blob([BYTES]), []],
     [
-      'a Blob with the bytes of an object like a Blob',
+      'a Blob with the bytes of a Blob-like object',
       { size: 5, stream: () => new Blob([BYTES]).stream() },
       [
         [0, 5],
@@ -212,7 +212,7 @@ describe("an upload's body", () => {
   });
 });
 
-describe('a stream that never yields a byte is canceled after timeoutMs, and rejects', () => {
+describe('a stream that never yields a byte is canceled after timeoutMs and rejects', () => {
   type Call = (client: GenClient, stream: ReadableStream<Uint8Array>) => Promise<unknown>;
   const labeled = { headers: { 'content-length': '9', 'content-type': 'image/png' } };
   it.each<[string, Call]>([

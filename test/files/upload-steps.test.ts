@@ -2,7 +2,7 @@
 import { expect, it } from 'vitest';
 import { BASE_URL, json, rejection, stubbed } from '../transport/support.js';
 
-const FOX = { file_name: 'fox.png', mime_type: 'image/png', file_size: 3, upload_type: 'IMAGE' } as const;
+const PARAMS = { file_name: 'fox.png', mime_type: 'image/png', file_size: 3, upload_type: 'IMAGE' } as const;
 const respondWith = (body: unknown, init?: ResponseInit) => stubbed(() => json(JSON.stringify(body), init));
 const url = 'https://storage.test/put/upl_1';
 const headers = { 'content-type': 'image/png' };
@@ -28,14 +28,14 @@ it.each<[string, object]>([
     { data: { ...withoutHeaders, headers: [{ name: 'content-type', value: 'image/png' }] } },
   ],
 ])('step 1 accepts a response with the upload in %s', async (_, body) => {
-  expect(await respondWith(body).client.uploads.create(FOX)).toMatchObject(record);
+  expect(await respondWith(body).client.uploads.create(PARAMS)).toMatchObject(record);
 });
 
 it.each<[string, unknown]>([
   ['data.upload_id', { data: { ...record, upload_id: '' } }],
   ['data.direct_upload_url', { data: { upload: { upload_id: 'upl_1' } } }],
-])('step 1 without a valid %s rejects with a ResponseError with the key', async (path, body) => {
-  const error = await rejection(respondWith(body).client.uploads.create(FOX, { idempotencyKey: 'order-1' }));
+])('step 1 without a valid %s rejects with a ResponseError that contains the idempotency key', async (path, body) => {
+  const error = await rejection(respondWith(body).client.uploads.create(PARAMS, { idempotencyKey: 'order-1' }));
   expect(error).toMatchObject({ name: 'ResponseError', idempotencyKey: 'order-1', path });
 });
 

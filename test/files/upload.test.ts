@@ -76,7 +76,7 @@ describe('every source arrives in full, with its length and the signed headers',
   });
 });
 
-it('sends exactly the returned headers to storage, without the API key', async () => {
+it('an upload sends exactly the returned headers to storage, without the API key', async () => {
   await createClient(service, { headers: { 'x-mine': 'for the service only' } }).uploads.upload(new Blob([PNG]));
   const put = service.requests.find(({ at }) => at === 'storage');
   expect(put?.headers).toMatchObject({ 'content-type': 'image/png', 'content-length': `${PNG.length}` });
@@ -85,7 +85,7 @@ it('sends exactly the returned headers to storage, without the API key', async (
   }
 });
 
-it('omits headers that only the runtime can set, whatever their case', async () => {
+it('uploads.put omits headers that only the runtime can set, whatever their case', async () => {
   const client = createClient(service);
   const params = { file_name: 'a.png', mime_type: 'image/png', file_size: PNG.length, upload_type: 'IMAGE' } as const;
   const created = await client.uploads.create(params);
@@ -97,7 +97,7 @@ it('omits headers that only the runtime can set, whatever their case', async () 
   expect(put?.headers).not.toHaveProperty('expect');
 });
 
-it('reports progress exactly up to the size, never backward', async () => {
+it('an upload reports progress exactly up to the size and never backward', async () => {
   const progress: number[] = [];
   await upload(fromPath(file), {
     onProgress: ({ sentBytes, totalBytes }) => {
@@ -111,7 +111,7 @@ it('reports progress exactly up to the size, never backward', async () => {
   expect(progress.length).toBeGreaterThan(3);
 });
 
-describe('rejects before any bytes are sent', () => {
+describe('an upload rejects before any bytes are sent:', () => {
   it.each([
     ['image/png', 50],
     ['video/mp4', 200],
@@ -160,7 +160,7 @@ describe('rejects before any bytes are sent', () => {
 it.each([
   ['shorter', PNG.length + 1, 'ended after'],
   ['longer', PNG.length - 1, 'longer than'],
-])('rejects content that is %s than announced, without completing the upload', async (_, sizeBytes, text) => {
+])('an upload rejects content that is %s than announced, without completing the upload', async (_, sizeBytes, text) => {
   for (const source of [streamOf(PNG), () => streamOf(PNG), iterate(PNG)]) {
     const error = await failure(upload(source, { sizeBytes }));
     expect(error).toMatchObject({ name: 'UploadError', step: 'put' });
@@ -175,7 +175,7 @@ MP4.set([0, 0, 0, 24, ...Buffer.from('ftypisom')]);
 const blob = () => new Blob([MP4], { type: 'video/mp4' });
 const stream = () => blob().stream();
 
-it('rejects a file that is rewritten with the same size during the upload', async () => {
+it('an upload rejects a file that is rewritten with the same size during the upload', async () => {
   const path = join(directory, 'changing.png');
   await writeFile(path, PNG);
   let isRewritten = false;
@@ -233,7 +233,7 @@ describe('a storage error', () => {
     expect(service.uploads.get('up_2')).toMatchObject({ sha256: hash(MP4), completed: true });
   });
 
-  it.each(STALE)("%i %s twice isn't reported as an error of the API key", async (status, code) => {
+  it.each(STALE)("%i %s twice isn't reported as a problem with the API key", async (status, code) => {
     rejectPuts(status, code, 2);
     const error = await failure(upload(blob()));
     expect(error).toMatchObject({ name: 'UploadError', step: 'put', recovery: 'retry' });
@@ -241,7 +241,7 @@ describe('a storage error', () => {
     expect(service.uploads.size).toBe(0);
   });
 
-  it("isn't reported as an error of the API key for a stream that can't be retried", async () => {
+  it("isn't reported as a problem with the API key for a stream that can't be retried", async () => {
     rejectPuts(403, 'AccessDenied', 1);
     const error = await failure(upload(stream(), { sizeBytes: MP4.length }));
     expect(error).toMatchObject({ step: 'put', recovery: 'retry' });
@@ -266,7 +266,7 @@ describe('when a step fails, an upload', () => {
     expect(service.log).toEqual(['POST /v1/uploads']);
   });
 
-  it('retries a create without a response with the same key', async () => {
+  it('repeats its first step with the same idempotency key if the response is lost', async () => {
     service.faults.push({ step: 'create', resetAfter: 0 });
     await upload(blob());
     const [first, second] = service.requests.filter(({ path }) => path === '/v1/uploads');
@@ -290,7 +290,7 @@ describe('when a step fails, an upload', () => {
     expect(service.uploads.size).toBe(0);
   });
 
-  it("rejects without the API key and the URL's signature in the error", async () => {
+  it("rejects without the API key or the URL's signature in the error", async () => {
     service.faults.push({ step: 'put', status: 400 });
     const error = await failure(upload(blob()));
     const text = `${error.message} ${error.stack} ${JSON.stringify(error)} ${JSON.stringify(error.cause)}`;
@@ -350,7 +350,7 @@ describe('the separate steps', () => {
     await expect(uploads.delete(created.upload_id)).rejects.toMatchObject({ code: 'upload_not_found' });
   });
 
-  it("send the key with the service's own PUT, within its rate limit", async () => {
+  it("send the API key with the service's own PUT", async () => {
     const { uploads } = createClient(service);
     const created = await uploads.create(params);
     await uploads.put({ ...created, direct_upload_url: `/v1/uploads?upload_id=${created.upload_id}` }, blob());

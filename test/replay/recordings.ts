@@ -50,14 +50,14 @@ export const WORKER_RULES: RunRules = {
   retryMs: 60_000,
 };
 
-type Scene = readonly [name: string, options: Omit<GenerateOptions, 'key'>, set: (sandbox: Sandbox) => void];
+type Scenario = readonly [name: string, options: Omit<GenerateOptions, 'key'>, prepare: (sandbox: Sandbox) => void];
 
 const params = { prompt: 'a fox at dawn' };
 const call = 'videos';
 const failedJob = (errorCode: string, errorData = {}) => ({ status: 'failed', errorCode, errorData }) as const;
 
 /** Scenarios of runs that an upgrade can interrupt. */
-const SCENES: readonly Scene[] = [
+const SCENARIOS: readonly Scenario[] = [
   ['a video', { call, params }, () => {}],
   [
     'a lost response',
@@ -88,8 +88,8 @@ const SCENES: readonly Scene[] = [
 export async function recordAll(version: string): Promise<Recordings> {
   const runs: RecordedRun[] = [];
   const records: QueueRecord[] = [];
-  for (const [at, [name, options, set]] of SCENES.entries()) {
-    const run = await recordRun(name, { ...options, key: `run-${at}` }, set);
+  for (const [at, [name, options, prepare]] of SCENARIOS.entries()) {
+    const run = await recordRun(name, { ...options, key: `run-${at}` }, prepare);
     runs.push(run);
     records.push(...recordQueue(run));
   }
@@ -99,10 +99,10 @@ export async function recordAll(version: string): Promise<Recordings> {
 async function recordRun(
   name: string,
   options: GenerateOptions,
-  set: (sandbox: Sandbox) => void,
+  prepare: (sandbox: Sandbox) => void,
 ): Promise<RecordedRun> {
   const sandbox = createSandbox({ clock: 'manual', seed: 1, startTime: Date.UTC(2026, 0, 1), jobDurationMs: 30_000 });
-  set(sandbox);
+  prepare(sandbox);
   const activities = createActivities(sandbox.client({ preflight: false, maxRetries: 0 }));
   const steps: RecordedStep[] = [];
   const engine: DurableEngine = {
@@ -171,14 +171,18 @@ export async function endOf(engine: DurableEngine, options: GenerateOptions): Pr
 }
 
 /** Creates an engine that returns only recorded results, and rejects any other step. */
-export function replayingEngine(steps: readonly RecordedStep[]): DurableEngine & { readonly remaining: () => number } {
-  let at = 0;
+export function createReplayEngine(
+  steps: readonly RecordedStep[],
+): DurableEngine & { readonly remaining: () => number } {
+  let position = 0;
   const replay = (requested: object) => {
-    const recorded = steps[at];
-    at += 1;
+    const recorded = steps[position];
+    position += 1;
     const { result, ...step } = recorded ?? { result: null };
     if (JSON.stringify(step) !== JSON.stringify(requested)) {
-      throw new Error(`step ${at} is ${JSON.stringify(requested)}, but the engine recorded ${JSON.stringify(step)}`);
+      throw new Error(
+        `step ${position} is ${JSON.stringify(requested)}, but the engine recorded ${JSON.stringify(step)}`,
+      );
     }
     return result;
   };
@@ -188,7 +192,7 @@ export function replayingEngine(steps: readonly RecordedStep[]): DurableEngine &
     fail(error) {
       throw new EngineFailure(json(error));
     },
-    remaining: () => steps.length - at,
+    remaining: () => steps.length - position,
   };
 }
 

@@ -1,9 +1,9 @@
-// The next version can continue with the data in a user's engine or queue.
+// This version continues with the data that it and earlier versions stored in a user's engine or queue.
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { isKnownRecord, loadRun } from '../../src/adapters/bullmq/call-record.js';
 import { nextDetachedStep } from '../../src/rules/detached-run.js';
-import { endOf, json, type Recordings, replayingEngine, WORKER_RULES } from './recordings.js';
+import { createReplayEngine, endOf, json, type Recordings, WORKER_RULES } from './recordings.js';
 
 const FOLDER = new URL('../fixtures/replay/', import.meta.url);
 const versions: Recordings[] = readdirSync(FOLDER).map((name) =>
@@ -16,7 +16,7 @@ describe.each(versions.map((recordings) => [recordings.version, recordings] as c
     test.each(runs.map((run) => [run.name, run] as const))(
       'a durable run replays with the same steps and outcome: %s',
       async (_name, { options, steps, end }) => {
-        const engine = replayingEngine(steps);
+        const engine = createReplayEngine(steps);
         expect(await endOf(engine, options)).toEqual(end);
         expect(engine.remaining()).toBe(0);
       },
@@ -26,7 +26,7 @@ describe.each(versions.map((recordings) => [recordings.version, recordings] as c
       'a durable run can continue from any of its steps: %s',
       async (_name, { options, steps }) => {
         for (let count = 0; count < steps.length; count++) {
-          const engine = replayingEngine(steps.slice(0, count));
+          const engine = createReplayEngine(steps.slice(0, count));
           await expect(endOf(engine, options)).rejects.toThrow(`step ${count + 1} is {"step":"${steps[count]?.step}"`);
         }
       },

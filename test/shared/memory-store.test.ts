@@ -1,4 +1,4 @@
-// The memory store, on a manual clock.
+// The memory store's groups, values, and topics.
 import { describe, expect, it, vi } from 'vitest';
 import { memoryStore } from '../../src/ledger/stores.js';
 import { systemClock } from '../../src/runtime/clock.js';
@@ -14,14 +14,14 @@ describe('a memory store', () => {
     const versionOf = async (group: string) => (await store.read(group, [])).version;
     await store.write('expired', '0', { a: set('1') });
     await store.write('partly expired', '0', { a: set('1'), b: set('2', 5_000) });
-    const [before, retained] = [await versionOf('expired'), await versionOf('partly expired')];
+    const [initial, retained] = [await versionOf('expired'), await versionOf('partly expired')];
     await clock.advance(1_000);
-    expect(await versionOf('expired')).toBe(before);
+    expect(await versionOf('expired')).toBe(initial);
     for (let at = 0; at < 3; at++) await store.write(`group ${at}`, '0', { a: set('1') });
     expect([await versionOf('expired'), await versionOf('partly expired')]).toEqual(['0', retained]);
     expect((await store.read('partly expired', ['a', 'b'])).values.b).toBe('2');
     await store.write('expired', '0', { a: set('1') });
-    expect(await versionOf('expired')).not.toBe(before);
+    expect(await versionOf('expired')).not.toBe(initial);
   });
 
   it('separates all groups, keys, and values, whatever their characters', async () => {
@@ -39,7 +39,7 @@ describe('a memory store', () => {
       }
   });
 
-  it('evicts the least recently written values over its maximum', async () => {
+  it('evicts the least recently written values above its maximum', async () => {
     const store = memoryStoreOn(virtualClock(), 2);
     await store.write('one', '0', { a: set('1') });
     await store.write('two', '0', { a: set('2') });
@@ -50,11 +50,11 @@ describe('a memory store', () => {
   });
 
   it("isn't persistent, and each call creates a new one", async () => {
-    const [one, other] = [memoryStore(), memoryStore()];
-    await one.write('g', '0', { a: set('1') });
-    expect([isInProcess(one), isInProcess({ ...one })]).toEqual([true, false]);
-    expect((await other.read('g', ['a'])).values.a).toBeUndefined();
-    expect(Math.abs((await one.read('g', [])).nowMs - Date.now())).toBeLessThan(5_000);
+    const [first, second] = [memoryStore(), memoryStore()];
+    await first.write('g', '0', { a: set('1') });
+    expect([isInProcess(first), isInProcess({ ...first })]).toEqual([true, false]);
+    expect((await second.read('g', ['a'])).values.a).toBeUndefined();
+    expect(Math.abs((await first.read('g', [])).nowMs - Date.now())).toBeLessThan(5_000);
   });
 });
 

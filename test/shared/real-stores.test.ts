@@ -16,7 +16,7 @@ import { PATIENT, type StoreCase, testStores } from './store-contract.js';
 type Client = Parameters<typeof redisStore>[0];
 type Cluster = Awaited<ReturnType<typeof startCluster>>;
 
-/** Redis or a Redis Cluster, through one client. */
+/** Returns the case of Redis or a Redis Cluster with one client. */
 function inRedis<Server extends RealRedis | Cluster>(
   name: string,
   start: () => Promise<Server>,
@@ -33,7 +33,7 @@ function inRedis<Server extends RealRedis | Cluster>(
   };
 }
 
-/** The common API of node-redis's older versions. */
+/** The API that older versions of node-redis share. */
 interface NodeRedisModule {
   createClient(options: object): Client & {
     on(event: string, listener: (error: unknown) => void): unknown;
@@ -104,7 +104,7 @@ const inWorkerd: StoreCase = {
 
 type Database = Parameters<typeof createTables>[0];
 
-/** The Postgres example. After the tests, a sweep must leave nothing. */
+/** Returns the case of the Postgres example. After the tests, a sweep must leave no rows. */
 function inPostgres(name: string, skip: string | undefined, connect: () => Promise<[Database, () => unknown]>) {
   return {
     name: `the example of a store on ${name}`,

@@ -1,4 +1,4 @@
-// The contract of every store, with the rate limits and budgets that processes share.
+// Tests of every store: its contract, and the rate limits and budgets that processes share.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { BudgetExceededError, createBudget, createStore, GenClient } from '../../src/index.js';
 import { checkStore, createSandbox } from '../../src/sandbox/index.js';
@@ -27,18 +27,18 @@ export interface OpenStore {
 export function testStores(stores: readonly StoreCase[]): void {
   describe.concurrent.each(stores.map((store) => [store.name, store] as const))('%s', (_, { skip, open }) => {
     if (skip) return it.skip(skip, () => {});
-    let opened: OpenStore;
+    let openStore: OpenStore;
     beforeAll(async () => {
-      opened = await open();
+      openStore = await open();
     });
-    afterAll(() => opened.close());
-    testStore(() => opened);
+    afterAll(() => openStore.close());
+    testStore(() => openStore);
   });
 }
 
 let scopes = 0;
 
-/** Returns a function that opens a budget as a process would, with a scope unique to the test. */
+/** Returns a function that creates a budget as a process would. Its scope is unique to the test. */
 function budgetOpener(store: Store, maxTokens: number) {
   scopes += 1;
   const scope = `tenant {"${scopes}"} %`;
@@ -50,16 +50,16 @@ function viewOf({ read, write }: Store): Store {
   return createStore({ ...PATIENT, read: (...args) => read(...args), write: (...args) => write(...args) });
 }
 
-function testStore(opened: () => OpenStore): void {
-  const openView = () => viewOf(opened().reopen());
+function testStore(openStore: () => OpenStore): void {
+  const openView = () => viewOf(openStore().reopen());
 
   it('meets the store contract (real time)', async () => {
-    const { publish, subscribe } = opened().reopen();
-    expect(publish !== undefined && subscribe !== undefined).toBe(opened().notifies);
-    await checkStore(() => opened().reopen());
+    const { publish, subscribe } = openStore().reopen();
+    expect(publish !== undefined && subscribe !== undefined).toBe(openStore().notifies);
+    await checkStore(() => openStore().reopen());
   }, 300_000);
 
-  it('shares a rate limit among processes, without a 429', async () => {
+  it('shares a rate limit among processes, which get no 429', async () => {
     const limits = { 'videos.create': { limit: 5, windowMs: 400 } };
     const sandbox = createSandbox({ limits });
     const { apiKey, baseUrl, fetch } = sandbox;

@@ -9,7 +9,7 @@ import { virtualClock } from '../waiting/virtual-clock.js';
 const random = { next: () => 0.5, uuid: () => 'id' };
 const respondingStore = (response: unknown, timeoutMs?: number) =>
   ({ timeoutMs, read: async () => response, write: async () => true }) as Store;
-/** Makes a store use the clock. Other stores are persistent and use real time. */
+/** Returns a store that uses the clock. Other stores are persistent and use real time. */
 const onClock = (clock: Clock, store: Store): Store => ({ ...store, ...{ [CLOCK]: clock } });
 
 describe("a store's response", () => {
@@ -21,7 +21,7 @@ describe("a store's response", () => {
     { version: '1', nowMs: Number.NaN, values: {} },
     { version: '1', nowMs: 0, values: null },
     { version: '1', nowMs: 0, values: 'x' },
-  ])('is reported as a setup error if it is %j', async (response) => {
+  ])('is a setup error if it is %j', async (response) => {
     const error = await errorOf(boundedStore(respondingStore(response), virtualClock()).read('g', []));
     expect(isSetupError(error)).toBe(true);
     expect(error).toMatchObject({
@@ -60,14 +60,14 @@ describe("a store's response", () => {
     expect(await updateGroup(options, ['k'], () => ({ changes: { k: null }, result: 'written' }))).toBe('written');
   });
 
-  it('that is an error is wrapped in a ConnectionError, unless it is a GenError', async () => {
-    const ownError = new GenError('wrong prefix');
+  it('that is an error becomes a ConnectionError, unless it is a GenError', async () => {
+    const genError = new GenError('wrong prefix');
     const other = new TypeError('socket closed');
     const readError = (error: unknown) =>
       errorOf(
         boundedStore({ ...respondingStore({}), read: () => Promise.reject(error) }, virtualClock()).read('g', []),
       );
-    expect(await readError(ownError)).toBe(ownError);
+    expect(await readError(genError)).toBe(genError);
     expect(await readError(other)).toMatchObject({ name: 'ConnectionError', cause: other });
     const failures = [new ConnectionError('unavailable'), other, { recovery: 'fix_setup' }];
     expect(failures.map(isSetupError)).toEqual([false, false, false]);
@@ -90,17 +90,17 @@ describe('an update', () => {
         return conflicts-- <= 0;
       },
     });
-    const where = { store, group: 'g', clock, random };
-    expect(await updateGroup(where, [], () => ({ changes: {}, result: 'same' }))).toBe('same');
+    const target = { store, group: 'g', clock, random };
+    expect(await updateGroup(target, [], () => ({ changes: {}, result: 'same' }))).toBe('same');
     expect(writes).toBe(0);
     reads.length = 0;
-    const update = updateGroup(where, ['k'], () => ({ changes: { k: null }, result: 'changed' }));
+    const update = updateGroup(target, ['k'], () => ({ changes: { k: null }, result: 'changed' }));
     expect(await clock.until(update)).toBe('changed');
     expect(reads.slice(1).map((atMs, at) => atMs - (reads[at] ?? 0))).toEqual([17, 33, 65, 126, 126, 126]);
-    const stop = new AbortController();
-    stop.abort(new Error('enough'));
-    const aborted = updateGroup(where, [], () => ({ changes: {}, result: 1 }), stop.signal);
-    expect(await errorOf(aborted)).toBe(stop.signal.reason);
+    const abort = new AbortController();
+    abort.abort(new Error('enough'));
+    const aborted = updateGroup(target, [], () => ({ changes: {}, result: 1 }), abort.signal);
+    expect(await errorOf(aborted)).toBe(abort.signal.reason);
   });
 
   it('ends even if every write conflicts', async () => {

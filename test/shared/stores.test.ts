@@ -20,7 +20,7 @@ function inProcess(name: string, notifies: boolean, start: () => () => Store): S
   return { name, open: async () => ({ reopen: start(), notifies, close: async () => {} }) };
 }
 
-/** Creates a binding with asynchronous calls, like those between isolates. */
+/** Creates a Durable Object binding whose calls are asynchronous, like those between isolates. */
 function openNamespace() {
   const storage = { sql: openSql(), transactionSync: <T>(write: () => T) => write(), setAlarm: () => {} };
   const account = new GenAccount({ storage }, {});

@@ -11,15 +11,15 @@ export interface Point {
   fire(fire: () => void): void;
   /** Lets the stopped work continue. */
   release(): void;
-  /** The point of the abort, or undefined if the program ended before. */
+  /** The point of the abort, or undefined if the program ended first. */
   readonly reached: string | undefined;
   /** Resolves at the abort. */
   readonly whenReached: Promise<void>;
 }
 
-/** Calls `abort` at the `index`-th point, from 1. */
+/** Returns a point that calls `abort` when it is reached. Points are numbered from 1. */
 export function pointAt(index: number, mode: (typeof MODES)[number], abort: () => void): Point {
-  let passed = 0;
+  let count = 0;
   let reached: string | undefined;
   let atPoint = () => {};
   const whenReached = new Promise<void>((resolve) => {
@@ -42,8 +42,8 @@ export function pointAt(index: number, mode: (typeof MODES)[number], abort: () =
     async pass(what, work) {
       // The store and the network hang after the abort.
       if (reached !== undefined && mode !== 'responded') await released;
-      passed += 1;
-      if (passed !== index) return work();
+      count += 1;
+      if (count !== index) return work();
       reach(`${mode} ${what}`);
       if (mode === 'not started') {
         abort();
@@ -56,8 +56,8 @@ export function pointAt(index: number, mode: (typeof MODES)[number], abort: () =
       return result;
     },
     fire(fire) {
-      passed += 1;
-      if (passed === index) {
+      count += 1;
+      if (count === index) {
         reach('timer');
         abort();
       }

@@ -20,7 +20,7 @@ export function unprovenClaims(claims: readonly Claim[], files: readonly RunFile
   });
 }
 
-/** Fails a CI run in which a claim's test was skipped. Elsewhere, the machine may lack what the test needs. */
+/** Fails a CI run in which a claim's test was skipped. Elsewhere, the software that a test needs may be missing. */
 export class ClaimReporter implements Reporter {
   #isFullRun = false;
 

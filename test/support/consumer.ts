@@ -77,9 +77,9 @@ function write(folder: string, file: string, text: string): void {
 export async function unpackTarball(packages: readonly string[]): Promise<string> {
   const tarball = await packTarball();
   const folder = mkdtempSync(join(tmpdir(), 'gen-client-unpacked-'));
-  const home = join(folder, 'node_modules/gen-client');
-  mkdirSync(home, { recursive: true });
-  execFileSync('tar', ['-xzf', tarball, '-C', home, '--strip-components=1']);
+  const packageFolder = join(folder, 'node_modules/gen-client');
+  mkdirSync(packageFolder, { recursive: true });
+  execFileSync('tar', ['-xzf', tarball, '-C', packageFolder, '--strip-components=1']);
   for (const name of packages) linkPackage(folder, name);
   return folder;
 }

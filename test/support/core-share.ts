@@ -1,4 +1,4 @@
-const LOOK_MS = 300;
+const SAMPLE_MS = 300;
 /** With a smaller share of a core, a test measures the machine, not the code. */
 const MIN_SHARE = 0.5;
 
@@ -16,8 +16,8 @@ export function isTooSlow(assertion: string): boolean {
 /** Returns this process's share of a core: 1 on a quiet machine. */
 function coreShare(): number {
   const startMs = performance.now();
-  const before = process.cpuUsage();
-  while (performance.now() - startMs < LOOK_MS);
-  const { user, system } = process.cpuUsage(before);
+  const startUsage = process.cpuUsage();
+  while (performance.now() - startMs < SAMPLE_MS);
+  const { user, system } = process.cpuUsage(startUsage);
   return (user + system) / 1000 / (performance.now() - startMs);
 }

@@ -1,4 +1,4 @@
-/** A promise that a test settles. Like `Promise.withResolvers`, which Node 20 lacks. */
+/** Creates a promise that a test settles. Like `Promise.withResolvers`, which Node 20 lacks. */
 export function deferred<T = void>() {
   let resolve = (_value: T | PromiseLike<T>) => {};
   let reject = (_reason: unknown) => {};

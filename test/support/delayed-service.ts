@@ -17,7 +17,7 @@ export interface DelayedService {
   close(): void;
 }
 
-/** Serves on a loopback port. */
+/** Starts the service on a loopback port. */
 export async function startDelayedService(): Promise<DelayedService> {
   const completed = new Set<string>();
   const delayed = new Map<string, (() => void)[]>();

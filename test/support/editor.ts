@@ -60,7 +60,7 @@ export function openEditor(project: string, name: Exclude<Compiler, 'TypeScript 
       return content === undefined ? undefined : compiler.ScriptSnapshot.fromString(content);
     },
     getCurrentDirectory: () => join(file, '..'),
-    getDefaultLibFileName: (all) => compiler.getDefaultLibFilePath(all),
+    getDefaultLibFileName: (settings) => compiler.getDefaultLibFilePath(settings),
     fileExists: compiler.sys.fileExists,
     readFile: compiler.sys.readFile,
     directoryExists: compiler.sys.directoryExists,
@@ -68,10 +68,10 @@ export function openEditor(project: string, name: Exclude<Compiler, 'TypeScript 
     realpath: (path) => compiler.sys.realpath?.(path) ?? path,
   });
   const openAtBar = (code: string) => {
-    const at = code.indexOf('|');
-    text = HEAD + code.slice(0, at) + code.slice(at + 1);
+    const cursor = code.indexOf('|');
+    text = HEAD + code.slice(0, cursor) + code.slice(cursor + 1);
     version += 1;
-    return HEAD.length + at;
+    return HEAD.length + cursor;
   };
   return {
     complete(code) {

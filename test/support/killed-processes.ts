@@ -2,7 +2,7 @@ import type { ChildProcess } from 'node:child_process';
 import { expect } from 'vitest';
 import type { Sandbox } from '../../src/sandbox/index.js';
 
-/** Collects the lines that a process prints, without one truncated by a kill, and its errors. Resolves when it closes. */
+/** Adds the complete lines that a process prints and its errors to `lines` when it closes. Resolves then. */
 export function collectLines(process: ChildProcess, lines: string[]): Promise<void> {
   let [output, errors] = ['', ''];
   process.stdout?.on('data', (chunk) => {

@@ -18,6 +18,6 @@ export class SlowFirst extends BaseSequencer {
       const index = SLOW.findIndex((name) => moduleId.endsWith(`/test/${name}.test.ts`));
       return index === -1 ? SLOW.length : index;
     };
-    return (await super.sort(files)).sort((one, other) => rankOf(one) - rankOf(other));
+    return (await super.sort(files)).sort((first, second) => rankOf(first) - rankOf(second));
   }
 }

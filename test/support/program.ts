@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { type BuildOptions, build } from 'esbuild';
 
 /** Bundles a test program into one file, so that its processes start quickly. */
-export async function bundleProgram(program: URL, more: BuildOptions = {}) {
+export async function bundleProgram(program: URL, options: BuildOptions = {}) {
   const folder = await mkdtemp(join(tmpdir(), 'gen-client-program-'));
   const outfile = join(folder, 'program.mjs');
   await build({
@@ -17,7 +17,7 @@ export async function bundleProgram(program: URL, more: BuildOptions = {}) {
     platform: 'node',
     format: 'esm',
     banner: { js: 'import { createRequire as from } from "node:module"; const require = from(import.meta.url);' },
-    ...more,
+    ...options,
   });
   return {
     start: (
@@ -25,8 +25,8 @@ export async function bundleProgram(program: URL, more: BuildOptions = {}) {
       env: Readonly<Record<string, string>> = {},
       stdio: StdioOptions = 'inherit',
     ): ChildProcess => {
-      const more = stdio === 'inherit' ? {} : { stdio };
-      return fork(outfile, args.map(String), { env: { ...process.env, ...env }, execArgv: [], ...more });
+      const stdioOptions = stdio === 'inherit' ? {} : { stdio };
+      return fork(outfile, args.map(String), { env: { ...process.env, ...env }, execArgv: [], ...stdioOptions });
     },
     remove: () => rmSync(folder, { recursive: true, force: true }),
   };

@@ -31,7 +31,7 @@ export class SkipReporter implements Reporter {
       counts.set(reason, (counts.get(reason) ?? 0) + skipped);
     }
     if (counts.size === 0) return;
-    const rows = [...counts].sort(([, one], [, other]) => other - one);
+    const rows = [...counts].sort(([, first], [, second]) => second - first);
     const total = rows.reduce((sum, [, count]) => sum + count, 0);
     console.log(`Skipped: ${total} tests.\n${rows.map(([reason, count]) => `  ${count}: ${reason}`).join('\n')}`);
   }

@@ -14,7 +14,7 @@ export interface SmallDisk {
 const FILLER = '.filler';
 const CHUNK = Buffer.alloc(64 * 1024, 1);
 
-/** Mounts a disk of this size at an empty folder. Returns undefined, and logs it, without permission. */
+/** Mounts a disk of this size at an empty folder. Without permission, logs it and returns undefined. */
 export function mountSmallDisk(folder: string, bytes: number): SmallDisk | undefined {
   const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', `size=${bytes}`, 'gen-client-test', folder]);
   if (mounted.status !== 0) {
@@ -36,7 +36,7 @@ export function mountSmallDisk(folder: string, bytes: number): SmallDisk | undef
   };
 }
 
-/** Writes until the disk is full. */
+/** Writes until the disk is full. Returns the number of bytes written. */
 function writeUntilFull(file: number): number {
   for (let size = 0; ; ) {
     try {

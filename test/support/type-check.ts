@@ -63,8 +63,8 @@ export async function checkSnippets(
   const found = [...output.matchAll(/^main\.\w+\((\d+),(\d+)\): error (TS\d+: .*(?:\n +.*)*)/gm)];
   const lines = source.split('\n');
   const errors = found.map(([, at, column, message = '']) => {
-    const where = (lines[Number(at) - 1] ?? '').slice(Number(column) - 1);
-    return { line: Number(at), word: /^[\w$]*/.exec(where)?.[0] ?? '', message };
+    const rest = (lines[Number(at) - 1] ?? '').slice(Number(column) - 1);
+    return { line: Number(at), word: /^[\w$]*/.exec(rest)?.[0] ?? '', message };
   });
   const otherErrors = output.split('\n').filter((text) => / error TS|^error/.test(text) && !text.startsWith('main.'));
   return [
@@ -80,19 +80,19 @@ export async function checkSnippets(
 }
 
 function problemsOf(snippet: PlacedSnippet, errors: readonly { word: string; message: string }[]): string[] {
-  const shown = errors.map(({ word, message }) => `on "${word}": ${message}`).join('; ');
-  if (snippet.error === undefined) return errors.length === 0 ? [] : [`${snippet.name}: does not compile, ${shown}`];
+  const summary = errors.map(({ word, message }) => `on "${word}": ${message}`).join('; ');
+  if (snippet.error === undefined) return errors.length === 0 ? [] : [`${snippet.name}: does not compile, ${summary}`];
   if (errors.length === 0) return [`${snippet.name}: compiles`];
-  const places = [snippet.error].flat();
+  const expectedWords = [snippet.error].flat();
   const found = errors.map(({ word }) => word);
   if (
     snippet.error !== '' &&
-    !(found.every((word) => places.includes(word)) && places.every((at) => found.includes(at)))
+    !(found.every((word) => expectedWords.includes(word)) && expectedWords.every((word) => found.includes(word)))
   ) {
-    return [`${snippet.name}: the error should be at "${places.join('", "')}", but is ${shown}`];
+    return [`${snippet.name}: the error should be at "${expectedWords.join('", "')}", but is ${summary}`];
   }
-  const missing = (snippet.says ?? []).filter((piece) => !shown.includes(piece));
-  return missing.map((piece) => `${snippet.name}: should say “${piece}”, but is ${shown}`);
+  const missing = (snippet.says ?? []).filter((piece) => !summary.includes(piece));
+  return missing.map((piece) => `${snippet.name}: should say “${piece}”, but is ${summary}`);
 }
 
 /**

@@ -8,15 +8,15 @@ const GRACE_MS = Number(process.env.WATCHDOG_GRACE_MS ?? 60_000);
 /** Timeout for loading a file and running its hooks, which may build the package or install an app. */
 const HOOKS_MS = 600_000;
 
-const perProcess = globalThis as { watched?: TestDeadline };
-perProcess.watched ??= startThread();
-const { watched } = perProcess;
+const perProcess = globalThis as { deadline?: TestDeadline };
+perProcess.deadline ??= startThread();
+const { deadline } = perProcess;
 const file = expect.getState().testPath ?? 'a test file';
 
-watched.set(`${file}, outside its tests`, HOOKS_MS);
-beforeEach(({ task }) => watched.set(`${file} > ${task.name}`, task.timeout + GRACE_MS));
-afterEach(() => watched.set(`${file}, outside its tests`, HOOKS_MS));
-afterAll(() => watched.clear());
+deadline.set(`${file}, outside its tests`, HOOKS_MS);
+beforeEach(({ task }) => deadline.set(`${file} > ${task.name}`, task.timeout + GRACE_MS));
+afterEach(() => deadline.set(`${file}, outside its tests`, HOOKS_MS));
+afterAll(() => deadline.clear());
 
 function startThread(): TestDeadline {
   const memory = new SharedArrayBuffer(1024);

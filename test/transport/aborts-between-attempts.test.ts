@@ -105,7 +105,7 @@ describe('a run aborted in the pause before its second job', () => {
   });
 });
 
-describe('creates queued in a budget behind one that waits for a 429', () => {
+describe('creates queued in a budget behind one that waits after a 429', () => {
   it('are sent after its wait', async () => {
     const { client, service } = createProgram([rateLimited(90)], { store: undefined });
     const creates = Promise.all([1, 2, 3].map(() => client.videos.create(VIDEO)));

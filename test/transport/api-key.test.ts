@@ -24,7 +24,7 @@ describe('a key function', () => {
   });
 
   it.each(FAILING)(
-    'that %s rejects the call, unsent, with a ConnectionError, and is called again for each retry',
+    'that %s rejects the unsent call with a ConnectionError, and is called again for each retry',
     async (_, failing) => {
       const cause = new Error('the vault is sealed');
       const clock = virtualClock();
@@ -67,7 +67,7 @@ describe('a key function', () => {
 });
 
 describe('an API key', () => {
-  it('can end with a line break, as in a key file', async () => {
+  it('can have surrounding whitespace, as in a key file', async () => {
     const key = freshKey();
     for (const apiKey of [`${key}\n`, () => ` ${key}\r\n`]) {
       const { client, requests } = stubbed(() => json(created()), { apiKey });
@@ -88,7 +88,7 @@ describe('an API key', () => {
   });
 });
 
-describe('an API key sent without encryption', () => {
+describe('sending an API key', () => {
   const warningsOf = async (baseUrl: string, options: ClientOptions = {}, calls = 1) => {
     const warn = vi.fn<(message: string) => void>();
     const logger = { debug() {}, info() {}, warn, error() {} };
@@ -97,7 +97,7 @@ describe('an API key sent without encryption', () => {
     return warn.mock.calls.map(([message]) => message);
   };
 
-  it('causes one warning with the origin and without the key', async () => {
+  it('without encryption causes one warning with the origin and without the key', async () => {
     const apiKey = freshKey();
     const warnings = await warningsOf('http://gen.internal:8080/prefix', { apiKey }, 3);
     expect(warnings).toEqual([
@@ -118,5 +118,7 @@ describe('an API key sent without encryption', () => {
     [1, 'http://notlocalhost'],
     [1, 'http://localhost.evil.test'],
     [1, 'http://[::2]'],
-  ])('causes %i warnings for %s', async (count, baseUrl) => expect(await warningsOf(baseUrl)).toHaveLength(count));
+  ])('causes %i warnings about encryption for %s', async (count, baseUrl) =>
+    expect(await warningsOf(baseUrl)).toHaveLength(count),
+  );
 });

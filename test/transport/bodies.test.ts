@@ -1,4 +1,4 @@
-// Response bodies: read in full up to a limit, or streamed with a deadline.
+// Response bodies: read in full up to a size limit, or streamed.
 import { gzipSync } from 'node:zlib';
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { type ClientOptions, GenClient, ResponseError } from '../../src/index.js';
@@ -36,7 +36,7 @@ function chunkedResponse(text: string, size: number): Response {
 fakeTimers();
 afterEach(() => void vi.unstubAllGlobals());
 
-describe('a JSON response', () => {
+describe('a buffered response', () => {
   it('is decoded correctly even if its chunks split a character', async () => {
     const { client } = stubbed(() => chunkedResponse('{"data":{"text":"ä – 狐 🦊"}}', 1));
     expect(await client.request({ method: 'GET', path: '/v1/x' })).toEqual({ text: 'ä – 狐 🦊' });
@@ -45,7 +45,7 @@ describe('a JSON response', () => {
   it.each<[string, BodyInit, ResponseInit, string]>([
     ['HTML', '<p>hi</p>', { headers: { 'content-type': 'text/html' } }, 'text/html, 9 characters'],
     ['text without a content type', bytes('hello'), {}, 'no content type, 5 characters'],
-  ])('that is %s rejects with an error that describes it', async (_, body, init, description) => {
+  ])('that is %s rejects the call with an error that describes it', async (_, body, init, description) => {
     const { client } = stubbed(() => new Response(body, init), { maxRetries: 0 });
     expect(await rejection(client.jobs.get('job_1'))).toMatchObject({
       name: 'ResponseError',
@@ -90,7 +90,7 @@ describe('a rejection', () => {
     });
   });
 
-  it('rejects after timeoutMs if its body stalls', async () => {
+  it('rejects the call after timeoutMs if its body stalls', async () => {
     const stalled = () => new Response(new ReadableStream(), { status: 400 });
     const { client, requests } = stubbed(stalled, { timeoutMs: 1_000 });
     const outcome = rejection(client.videos.create(PROMPT));
@@ -101,7 +101,7 @@ describe('a rejection', () => {
   });
 });
 
-describe('a response that never ends', () => {
+describe('a response larger than its limit', () => {
   it('is canceled at the size limit, and not retried', async () => {
     vi.useRealTimers();
     const body = gzipSync(Buffer.alloc(64 * 1024 * 1024, ' '));

@@ -28,7 +28,7 @@ for (const rule of RULES) served.faults.add({ probability: 0.06, ...rule });
 
 type Strike = (socket: Socket, request: ReceivedRequest) => Promise<void> | void;
 
-/** Handles the request, then lets `end` damage the response. */
+/** Returns a strike that handles the request, then lets `end` damage the response. */
 const committed =
   (end: (socket: Socket, response: string) => unknown): Strike =>
   async (socket, request) => {
@@ -63,7 +63,7 @@ async function commit(sandbox: Sandbox, { method, url, headers, body }: Received
   return wire(response.status, await response.text());
 }
 
-async function response(socket: Socket, request: ReceivedRequest): Promise<void> {
+async function respond(socket: Socket, request: ReceivedRequest): Promise<void> {
   const [name, strike] = random() < 0.5 ? (RAW[Math.floor(random() * RAW.length)] ?? []) : [];
   if (name && strike) {
     faults[name] = (faults[name] ?? 0) + 1;
@@ -80,7 +80,7 @@ const server = createServer((socket) => {
     text += chunk.toString('latin1');
     for (let parsed = parseRequest(text); parsed; parsed = parseRequest(text)) {
       text = parsed.rest;
-      void response(socket, parsed.request);
+      void respond(socket, parsed.request);
     }
   });
 });

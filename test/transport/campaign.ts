@@ -24,13 +24,16 @@ const creates = Number(values.creates);
 const CONCURRENCY = 200;
 const SPEED = 10;
 
-const fast: Clock = { now: () => systemClock.now() * SPEED, after: (ms, fire) => systemClock.after(ms / SPEED, fire) };
+const fastClock: Clock = {
+  now: () => systemClock.now() * SPEED,
+  after: (ms, fire) => systemClock.after(ms / SPEED, fire),
+};
 const limits = { 'videos.create': { limit: Number.POSITIVE_INFINITY } };
 const counts = { attempts: 0, retries: 0, waits: 0 };
 const unhandled: unknown[] = [];
 process.on('unhandledRejection', (reason) => unhandled.push(reason));
 setFlagsFromString('--expose-gc');
-const collect: () => void = runInNewContext('gc');
+const collectGarbage: () => void = runInNewContext('gc');
 
 const service = fork(fileURLToPath(new URL('campaign-service.ts', import.meta.url)), [values.seed]);
 const nextMessage = <T>(): Promise<T> =>
@@ -57,7 +60,7 @@ const creators = servers.flatMap(({ url, apiKey }) => {
       },
     },
   });
-  const transport = createTransport({ ...config, clock: steady(fast) });
+  const transport = createTransport({ ...config, clock: steady(fastClock) });
   const noWait = () => Promise.reject(new Error('no wait expected'));
   const jobWaits = createJobWaits({ config, transport, pollJob: noWait, scheduling: noWait });
   const creator = { transport, jobWaits, uploads: uploadSteps(new Uploads(transport), transport) };
@@ -90,7 +93,7 @@ async function worker(upTo: number): Promise<void> {
 
 async function run(upTo: number): Promise<number> {
   await Promise.all(Array.from({ length: CONCURRENCY }, () => worker(upTo)));
-  collect();
+  collectGarbage();
   return process.memoryUsage().heapUsed;
 }
 

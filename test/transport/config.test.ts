@@ -53,7 +53,7 @@ describe('an invalid option', () => {
     expect(() => new GenClient({ limits })).toThrow(new GenError(message));
   });
 
-  it('in limits with an unknown name throws with the similar name', () => {
+  it('that names an unknown limit throws with the similar name', () => {
     const limits = { 'video.create': { limit: 5, windowMs: 5 } } as ClientOptions['limits'];
     expect(() => new GenClient({ limits })).toThrow(
       `GenClient has no option "limits['video.create']". Did you mean "limits['videos.create']"?`,

@@ -9,12 +9,12 @@ import { created, freshKey, rejection } from './support.js';
 type CustomFetch = NonNullable<ClientOptions['fetch']>;
 
 /** The requests that the service received, as `METHOD path body`. */
-const received: string[] = [];
-let length: string | undefined;
+const receivedRequests: string[] = [];
+let contentLength: string | undefined;
 const service = createServer(async (request, response) => {
   const body = await textOf(request);
-  received.push(`${request.method} ${request.url} ${body}`);
-  length = request.headers['content-length'];
+  receivedRequests.push(`${request.method} ${request.url} ${body}`);
+  contentLength = request.headers['content-length'];
   if (request.url === '/moved') return response.writeHead(307, { location: '/v1/voices' }).end();
   if (request.url === '/v1/jobs/job_1/output') return response.end('the file');
   response.setHeader('content-type', 'application/json');
@@ -41,13 +41,13 @@ async function textOf(request: IncomingMessage): Promise<string> {
 }
 
 beforeAll(async () => {
-  for (const server of [service, proxy]) await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+  for (const server of [service, proxy]) await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
 });
 afterAll(() => {
   for (const server of [service, proxy]) server.close().closeAllConnections();
 });
 
-/** Another library's fetch has its own types. */
+/** Casts the fetch of another library, which has its own types. */
 const asFetch = (fetch: unknown) => fetch as CustomFetch;
 const fetches: readonly (readonly [string, () => CustomFetch])[] = [
   ["undici's own fetch", () => asFetch(undici.fetch)],
@@ -72,17 +72,17 @@ describe.each(fetches)('%s', (name, createFetch) => {
   const createClient = () =>
     new GenClient({ apiKey: freshKey(), baseUrl: origin(service), fetch: createFetch(), maxRetries: 0 });
 
-  it('sends a create with its body, a poll, and a file', async () => {
-    received.length = 0;
+  it('sends creates, lists, uploads, and downloads', async () => {
+    receivedRequests.length = 0;
     const client = createClient();
     const { job } = await client.videos.create({ prompt: 'a fox' });
     expect(job.id).toBe('job_1');
     expect((await client.voices.list()).voices).toEqual([{ id: 'ann' }]);
     const target = { upload_id: 'upl_1', direct_upload_url: `${origin(service)}/storage`, headers: {} };
     await client.uploads.put(target, new Blob(['the bytes']));
-    expect(length).toBe('9');
+    expect(contentLength).toBe('9');
     expect(await (await client.jobs.output('job_1')).text()).toBe('the file');
-    expect(received).toEqual([
+    expect(receivedRequests).toEqual([
       'POST /v1/videos {"prompt":"a fox"}',
       'GET /v1/voices ',
       'PUT /storage the bytes',
@@ -99,14 +99,14 @@ describe.each(fetches)('%s', (name, createFetch) => {
   });
 
   it('rejects a redirected create without a retry', async () => {
-    received.length = 0;
+    receivedRequests.length = 0;
     const error = await rejection(createClient().request({ method: 'POST', path: '/moved', body: { text: 'x' } }));
     expect(error).toMatchObject({ name: 'APIError', status: 307, recovery: 'change_request', attempts: 1 });
-    expect(new Set(received)).toEqual(new Set(['POST /moved {"text":"x"}']));
+    expect(new Set(receivedRequests)).toEqual(new Set(['POST /moved {"text":"x"}']));
   });
 });
 
-it('is called with a URL and an init that contains the body', async () => {
+it('a custom fetch is called with a URL and an init that contains the body', async () => {
   const calls: [string, RequestInit][] = [];
   const client = new GenClient({
     apiKey: freshKey(),
@@ -124,7 +124,7 @@ it('is called with a URL and an init that contains the body', async () => {
   ]);
 });
 
-it("rejects the call with a GenError if it doesn't return a Response", async () => {
+it("a custom fetch that doesn't return a Response rejects the call with a GenError", async () => {
   const client = new GenClient({ apiKey: freshKey(), baseUrl: 'https://service.test', fetch: asFetch(async () => 7) });
   const error = await rejection(client.voices.list());
   expect(error).toMatchObject({ name: 'GenError', message: 'fetch must resolve with a Response, not 7.' });

@@ -24,7 +24,7 @@ const stalledBody = () =>
     new ReadableStream({ start: (controller) => controller.enqueue(new TextEncoder().encode('{"success":')) }),
   );
 
-describe('one deadline per attempt', () => {
+describe('deadlines and aborts', () => {
   fakeTimers();
 
   const stalls: readonly [string, () => Response | Promise<Response>, ClientOptions][] = [
@@ -33,7 +33,7 @@ describe('one deadline per attempt', () => {
     ['a key function that never resolves', () => json(created()), { apiKey: () => new Promise(() => {}) }],
   ];
 
-  it.each(stalls)('rejects %s with a TimeoutError', async (_, step, options) => {
+  it.each(stalls)('the deadline rejects %s with a TimeoutError', async (_, step, options) => {
     const { client } = stubbed(step, { maxRetries: 0, timeoutMs: 5_000, ...options });
     const outcome = rejection(client.images.create(PROMPT));
     await vi.advanceTimersByTimeAsync(4_990);
@@ -130,8 +130,8 @@ describe('one deadline per attempt', () => {
   it('a response that arrives after the deadline is discarded with its body', async () => {
     const cancel = vi.fn();
     const response = () => new Response(new ReadableStream({ cancel }));
-    const late = () => new Promise<Response>((resolve) => setTimeout(() => resolve(response()), 200));
-    const { client } = stubbed(late, { maxRetries: 0, timeoutMs: 100 });
+    const lateResponse = () => new Promise<Response>((resolve) => setTimeout(() => resolve(response()), 200));
+    const { client } = stubbed(lateResponse, { maxRetries: 0, timeoutMs: 100 });
     const outcome = rejection(client.images.create(PROMPT));
     await vi.advanceTimersByTimeAsync(150);
     expect(await outcome).toBeInstanceOf(TimeoutError);

@@ -16,7 +16,7 @@ const STEPS = [
 ];
 
 describe('hooks', () => {
-  it('report every attempt, retry, and wait in order', async () => {
+  it('report attempts, retries, and waits in the order in which they happen', async () => {
     const events: [string, unknown][] = [];
     const hooks: Hooks = {
       onRequest: (event) => events.push(['request', event]),
@@ -60,7 +60,7 @@ it('hooks.onJob works in a runtime without diagnostics channels', async () => {
 });
 
 describe('the logger', () => {
-  function recorder(): { logger: Logger; lines: string[] } {
+  function createRecorder(): { logger: Logger; lines: string[] } {
     const lines: string[] = [];
     const log = (level: string) => (message: string) => void lines.push(`${level} ${message}`);
     return { lines, logger: { error: log('error'), warn: log('warn'), info: log('info'), debug: log('debug') } };
@@ -72,7 +72,7 @@ describe('the logger', () => {
     ['warn', 0],
     ['off', 0],
   ] as const)('at %s receives %i messages for a create with one failure and one wait', async (logLevel, count) => {
-    const { logger, lines } = recorder();
+    const { logger, lines } = createRecorder();
     const { client } = stubbed(STEPS, { logger, logLevel });
     await advanceUntil(client.videos.create(PROMPT));
     expect(lines).toHaveLength(count);
@@ -80,7 +80,7 @@ describe('the logger', () => {
   });
 
   it('receives one line per step, and errors as text', async () => {
-    const { logger, lines } = recorder();
+    const { logger, lines } = createRecorder();
     const fields: unknown[] = [];
     const debug = (message: string, data?: object) => {
       logger.debug(message);
@@ -101,11 +101,11 @@ describe('the logger', () => {
   });
 
   it('receives a warning with the name and error of a hook that throws', async () => {
-    const { logger, lines } = recorder();
-    const failing = () => {
+    const { logger, lines } = createRecorder();
+    const throwError = () => {
       throw new Error('no disk');
     };
-    const hooks: Hooks = Object.fromEntries(HOOKS.map((name) => [name, failing]));
+    const hooks: Hooks = Object.fromEntries(HOOKS.map((name) => [name, throwError]));
     const { client } = stubbed(STEPS, { hooks, logger });
     await advanceUntil(client.videos.create(PROMPT));
     for (const name of HOOKS) expect(lines).toContain(`warn gen-client: hooks.${name} failed: no disk`);

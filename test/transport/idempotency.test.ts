@@ -26,15 +26,15 @@ describe('idempotencyKeyFrom', () => {
     [['a b'], ['a_b']],
     [['ä'], ['ö']],
     [[`${'x'.repeat(500)}1`], [`${'x'.repeat(500)}2`]],
-  ])('distinguishes %j from %j', (one, other) => {
-    expect(idempotencyKeyFrom(...one)).not.toBe(idempotencyKeyFrom(...other));
+  ])('distinguishes %j from %j', (parts, otherParts) => {
+    expect(idempotencyKeyFrom(...parts)).not.toBe(idempotencyKeyFrom(...otherParts));
   });
 
-  it('returns a distinct key for each set of parts, valid in a header', () => {
+  it('returns a distinct key for each list of parts, and each key is valid in a header', () => {
     fc.assert(
-      fc.property(fc.array(part, { minLength: 1 }), fc.array(part, { minLength: 1 }), (one, other) => {
-        const [first, second] = [idempotencyKeyFrom(...one), idempotencyKeyFrom(...other)];
-        expect(first === second).toBe(JSON.stringify(one) === JSON.stringify(other));
+      fc.property(fc.array(part, { minLength: 1 }), fc.array(part, { minLength: 1 }), (parts, otherParts) => {
+        const [first, second] = [idempotencyKeyFrom(...parts), idempotencyKeyFrom(...otherParts)];
+        expect(first === second).toBe(JSON.stringify(parts) === JSON.stringify(otherParts));
         expect(first).toMatch(/^[\w.-]{1,255}$/);
       }),
     );
@@ -73,7 +73,7 @@ describe('an idempotency key', () => {
     [{}, 'an object'],
   ])('%j is rejected in the params and in the options', async (key, formatted) => {
     const { client, requests } = stubbed(() => json(created()));
-    const message = `must be a string of 1 to 255 printable ASCII characters, not ${formatted}. Create one from your own IDs with idempotencyKeyFrom().`;
+    const message = `must be a string of 1 to 255 printable ASCII characters, not ${formatted}. Create parts from your own IDs with idempotencyKeyFrom().`;
     expect(await rejection(client.videos.create({ ...PROMPT, idempotency_key: key as string }))).toMatchObject({
       name: 'GenError',
       message: `idempotency_key ${message}`,

@@ -1,4 +1,4 @@
-// A create whose first response was lost and whose retry is rejected, so a job may exist.
+// Creates whose retry is rejected. A job may exist if the first response was lost.
 import { describe, expect, it } from 'vitest';
 import { createBudget } from '../../src/index.js';
 import { persistentStore } from '../support/persistent-store.js';
@@ -30,18 +30,21 @@ async function create(...steps: readonly (() => Response)[]) {
   return { error, sent: requests.length, phases, reservedTokens, unresolved: unresolved.length };
 }
 
-describe('after a lost response, a rejection before the key is checked', () => {
+describe('a rejection before the idempotency key is checked', () => {
   it.each([
     ['for its API key', invalidKey],
     ['because generation is paused', paused],
     ['for the rate limit', limited],
-  ])('%s leaves the create lost in the store, and its tokens reserved', async (_, rejection) => {
-    const { sent, phases, reservedTokens, unresolved } = await create(lost, rejection);
-    expect([sent, phases]).toEqual([2, ['lost']]);
-    expect([reservedTokens, unresolved]).toEqual([10, 1]);
-  });
+  ])(
+    'leaves the create lost in the store, and its tokens reserved, after a lost response: %s',
+    async (_, rejection) => {
+      const { sent, phases, reservedTokens, unresolved } = await create(lost, rejection);
+      expect([sent, phases]).toEqual([2, ['lost']]);
+      expect([reservedTokens, unresolved]).toEqual([10, 1]);
+    },
+  );
 
-  it('leaves the same state as a retry without a connection', async () => {
+  it('leaves the same state as a retry that never connects', async () => {
     const { phases, unresolved } = await create(lost, notConnected);
     expect([phases, unresolved]).toEqual([['lost'], 1]);
   });
@@ -57,7 +60,7 @@ describe('after a lost response, a rejection before the key is checked', () => {
   });
 });
 
-describe("after a lost response, the service doesn't know an upload", () => {
+describe("a create whose upload the service doesn't know", () => {
   const notFound = () => json({ error: { code: 'upload_not_found' } }, { status: 404 });
 
   /** Creates two videos from one file. The second create gets `responses` before the service reports a missing upload. */

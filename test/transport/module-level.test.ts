@@ -1,4 +1,4 @@
-// Creating clients at module level never throws for a missing variable, for example in a build.
+// Creating clients at module level, for example in a build, checks the Node version but never throws for a missing variable.
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { createGen } from '../../src/adapters/ai-sdk/index.js';
 import { GenClient } from '../../src/index.js';
@@ -51,10 +51,13 @@ describe('without the variables', () => {
 });
 
 describe('a client', () => {
-  it.each(['20.19.0', '21.7.3', '22.12.0', '18.0.0'])('throws immediately on Node %s, with its version', (node) => {
-    vi.stubGlobal('process', { ...process, versions: { ...process.versions, node } });
-    expect(() => new GenClient({ baseUrl: BASE_URL })).toThrow(`needs Node.js 22.13 or later, and this is ${node}`);
-  });
+  it.each(['20.19.0', '21.7.3', '22.12.0', '18.0.0'])(
+    'throws immediately on Node %s, and states the version',
+    (node) => {
+      vi.stubGlobal('process', { ...process, versions: { ...process.versions, node } });
+      expect(() => new GenClient({ baseUrl: BASE_URL })).toThrow(`needs Node.js 22.13 or later, and this is ${node}`);
+    },
+  );
 
   it.each<[string, object]>([
     ['Node 22.13', { versions: { node: '22.13.0' } }],

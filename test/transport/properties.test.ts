@@ -39,8 +39,8 @@ describe('Retry-After', () => {
   it('in any form is missing, zero, or a positive number', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme-ascii' }), (value) => {
-        const read = waitOf(value.trim());
-        expect(read === undefined || (Number.isFinite(read) && read >= 0)).toBe(true);
+        const waitMs = waitOf(value.trim());
+        expect(waitMs === undefined || (Number.isFinite(waitMs) && waitMs >= 0)).toBe(true);
       }),
     );
   });
@@ -85,7 +85,7 @@ describe('decoding an error response', () => {
     ),
   }));
 
-  it('returns a complete error without the key for any JSON', () => {
+  it('returns a complete error without the API key for any JSON', () => {
     fc.assert(
       fc.property(body, fc.integer({ min: 200, max: 599 }), (value, status) => {
         const text = JSON.stringify(value);
@@ -119,9 +119,9 @@ describe('an ID in a path', () => {
 
   it('rejects the call instead of throwing if the ID is invalid', async () => {
     const { client, requests } = stubbed(() => json(created()));
-    const nothing = undefined as unknown;
+    const missing = undefined as unknown;
     const calls = [
-      ...['', '..', nothing as string].flatMap((id) => [
+      ...['', '..', missing as string].flatMap((id) => [
         () => client.jobs.get(id).withResponse(),
         () => client.jobs.output(id),
         () => client.jobs.outputInfo(id),
@@ -131,7 +131,7 @@ describe('an ID in a path', () => {
       ]),
       () => client.jobs.output('job_1', { range: { start: 2, end: 1 } }),
       () => client.request({ method: 'GET', path: '/v1/../x' }),
-      () => client.request(nothing as { method: 'GET'; path: string }),
+      () => client.request(missing as { method: 'GET'; path: string }),
     ];
     for (const call of calls) await expect(call()).rejects.toThrow(/\bID\b|range|path|method/);
     expect(requests).toEqual([]);

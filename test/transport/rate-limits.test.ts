@@ -115,7 +115,7 @@ describe('rate limits', () => {
     expect(await second).toBe(enough);
   });
 
-  it('recover the slots of calls whose key function threw', async () => {
+  it('release the slots of calls whose key function threw', async () => {
     let isSealed = true;
     const key = freshKey();
     const apiKey = () => {
@@ -129,7 +129,7 @@ describe('rate limits', () => {
     expect(client.limits()['videos.create']).toMatchObject({ free: 0, queued: 0 });
   });
 
-  it('recover the slots of calls that the service rejected with a 429', async () => {
+  it('release the slots of calls that the service rejected with a 429', async () => {
     const times: number[] = [];
     const { client } = stubbed(() => {
       const now = Date.now();
@@ -140,7 +140,7 @@ describe('rate limits', () => {
     });
     const start = Date.now();
     await advanceUntil(Promise.all(Array.from({ length: 18 }, () => client.videos.create(PROMPT))), 500);
-    // 18 creates at 5 per 4 s take at least 12 s. A defect once made it 69.5 s.
+    // 18 creates at 5 per 4 s take at least 12 s. A defect once made them take 69.5 s.
     expect(Date.now() - start).toBeLessThan(30_000);
   });
 

@@ -9,17 +9,17 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { type ClientOptions, ConnectionError, createBudget, GenClient } from '../../src/index.js';
 import { freshKey, rejection } from './support.js';
 
-const opened: (() => void)[] = [];
+const cleanups: (() => void)[] = [];
 afterEach(() => {
   vi.restoreAllMocks();
-  for (const close of opened.splice(0)) close();
+  for (const close of cleanups.splice(0)) close();
 });
 
 /** Listens on loopback until the test ends, and returns the port. */
 async function listen(server: Server): Promise<number> {
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
-  opened.push(() => server.close());
+  cleanups.push(() => server.close());
   return (server.address() as AddressInfo).port;
 }
 
@@ -32,7 +32,7 @@ const tcp = (onSocket: (socket: Socket) => void) =>
   );
 
 /** Runs a failing create. Returns its error and the tokens still reserved. */
-async function failedCreate(baseUrl: string, options: ClientOptions = {}) {
+async function runFailingCreate(baseUrl: string, options: ClientOptions = {}) {
   const budget = createBudget({ maxTokens: 100, scope: freshKey(), unknownPrice: () => 10 });
   const client = new GenClient({ apiKey: freshKey(), baseUrl, maxRetries: 0, timeoutMs: 20_000, ...options });
   const error = await rejection(client.videos.create({ prompt: 'a fox' }, { budget }));
@@ -44,22 +44,22 @@ async function failedCreate(baseUrl: string, options: ClientOptions = {}) {
 describe('a create that was never sent reserves nothing', () => {
   it('if the TLS handshake fails', async () => {
     const port = await tcp((socket) => socket.once('data', () => socket.destroy()));
-    expect(await failedCreate(`https://127.0.0.1:${port}`)).toMatchObject({ reservedTokens: 0 });
+    expect(await runFailingCreate(`https://127.0.0.1:${port}`)).toMatchObject({ reservedTokens: 0 });
   });
 
   it('if the https: port serves plain HTTP', async () => {
     const port = await listen(createServer((_request, response) => response.end()));
-    expect(await failedCreate(`https://127.0.0.1:${port}`)).toMatchObject({ reservedTokens: 0 });
+    expect(await runFailingCreate(`https://127.0.0.1:${port}`)).toMatchObject({ reservedTokens: 0 });
   });
 
   it.each([407, 403])('if a proxy responds to CONNECT with %i', async (status) => {
     const proxy = createServer();
     proxy.on('connect', (_request, socket) => socket.end(`HTTP/1.1 ${status} No\r\nContent-Length: 0\r\n\r\n`));
     const dispatcher = new ProxyAgent({ uri: `http://127.0.0.1:${await listen(proxy)}`, proxyTunnel: true });
-    opened.push(() => void dispatcher.close());
+    cleanups.push(() => void dispatcher.close());
     const fetch = (url: string, init: RequestInit) =>
       undiciFetch(url, { ...init, dispatcher } as never) as Promise<never>;
-    const failed = await failedCreate('https://api.example.test', { fetch });
+    const failed = await runFailingCreate('https://api.example.test', { fetch });
     expect(failed).toMatchObject({ reservedTokens: 0, message: expect.stringContaining(`(${status})`) });
   });
 
@@ -67,11 +67,11 @@ describe('a create that was never sent reserves nothing', () => {
     const server = createTcpServer();
     const port = await listen(server);
     server.close();
-    expect(await failedCreate(`http://127.0.0.1:${port}`)).toMatchObject({ reservedTokens: 0 });
+    expect(await runFailingCreate(`http://127.0.0.1:${port}`)).toMatchObject({ reservedTokens: 0 });
   });
 
   it("if the host doesn't resolve", async () => {
-    expect(await failedCreate('http://gen-client.invalid')).toMatchObject({ reservedTokens: 0 });
+    expect(await runFailingCreate('http://gen-client.invalid')).toMatchObject({ reservedTokens: 0 });
   });
 
   it("if no address of the host responds, and the message lists each one's reason", async () => {
@@ -82,13 +82,13 @@ describe('a create that was never sent reserves nothing', () => {
       { address: '127.0.0.1', family: 4 },
       { address: '::1', family: 6 },
     ];
-    // The signature depends on the options.
+    // The signature of `lookup` depends on its options.
     vi.spyOn(dns, 'lookup').mockImplementation(((
       _host: string,
       _options: object,
-      done: (...found: unknown[]) => void,
-    ) => process.nextTick(() => done(null, addresses))) as never);
-    const { message, reservedTokens } = await failedCreate(`http://api.example.test:${port}`);
+      callback: (...found: unknown[]) => void,
+    ) => process.nextTick(() => callback(null, addresses))) as never);
+    const { message, reservedTokens } = await runFailingCreate(`http://api.example.test:${port}`);
     expect(reservedTokens).toBe(0);
     expect(message).toMatch(/127\.0\.0\.1:\d+; .*::1/);
   });
@@ -97,26 +97,26 @@ describe('a create that was never sent reserves nothing', () => {
 describe('a create that may have arrived retains its reservation', () => {
   it('if the connection is reset after the request', async () => {
     const port = await tcp((socket) => socket.once('data', () => socket.resetAndDestroy()));
-    expect(await failedCreate(`http://127.0.0.1:${port}`)).toMatchObject({ reservedTokens: 10 });
+    expect(await runFailingCreate(`http://127.0.0.1:${port}`)).toMatchObject({ reservedTokens: 10 });
   });
 
   it('if the connection is reset in the handshake, which looks the same', async () => {
     const port = await tcp((socket) => socket.once('data', () => socket.resetAndDestroy()));
-    expect(await failedCreate(`https://127.0.0.1:${port}`)).toMatchObject({ reservedTokens: 10 });
+    expect(await runFailingCreate(`https://127.0.0.1:${port}`)).toMatchObject({ reservedTokens: 10 });
   });
 
   it('if the server is killed after it has read the request', async () => {
     const program = `require('node:http').createServer((q) => q.on('data', () => process.kill(process.pid, 'SIGKILL')))
       .listen(0, '127.0.0.1', function () { console.log(this.address().port) })`;
     const server = spawn(process.execPath, ['-e', program], { stdio: ['ignore', 'pipe', 'inherit'] });
-    opened.push(() => server.kill('SIGKILL'));
+    cleanups.push(() => server.kill('SIGKILL'));
     const [port] = await once(server.stdout, 'data');
-    expect(await failedCreate(`http://127.0.0.1:${Number(port)}`)).toMatchObject({ reservedTokens: 10 });
+    expect(await runFailingCreate(`http://127.0.0.1:${Number(port)}`)).toMatchObject({ reservedTokens: 10 });
   });
 
   it('if the network route fails during a live connection', async () => {
     const reset = Object.assign(new Error('read EHOSTUNREACH'), { code: 'EHOSTUNREACH', syscall: 'read', errno: -113 });
     const fetch = () => Promise.reject(new TypeError('fetch failed', { cause: reset }));
-    expect(await failedCreate('https://api.example.test', { fetch })).toMatchObject({ reservedTokens: 10 });
+    expect(await runFailingCreate('https://api.example.test', { fetch })).toMatchObject({ reservedTokens: 10 });
   });
 });

@@ -12,32 +12,32 @@ import {
   stubbedTransport,
 } from './support.js';
 
-const closing: (() => Promise<void>)[] = [];
+const cleanups: (() => Promise<void>)[] = [];
 afterEach(async () => {
-  await Promise.all(closing.splice(0).map((close) => close()));
+  await Promise.all(cleanups.splice(0).map((close) => close()));
 });
 
-async function serving(...parameters: Parameters<typeof httpServer>): Promise<string> {
+async function serve(...parameters: Parameters<typeof httpServer>): Promise<string> {
   const { url, close } = await httpServer(...parameters);
-  closing.push(close);
+  cleanups.push(close);
   return url;
 }
 
-const to =
+const redirectTo =
   (location: string, status = 302) =>
   () =>
     new Response(null, { status, headers: { location } });
 
 describe('a redirect', () => {
-  it('of a GET within the origin is followed, with the key', async () => {
-    const { client, requests } = stubbed([to('/moved/jobs/1'), () => json(created())]);
+  it('of a GET within the origin is followed with the API key', async () => {
+    const { client, requests } = stubbed([redirectTo('/moved/jobs/1'), () => json(created())]);
     expect((await client.jobs.get('job_1')).id).toBe('job_1');
     expect(requests[1]?.url).toBe('https://service.test/moved/jobs/1');
     expect(requests[1]?.headers.authorization).toBe(requests[0]?.headers.authorization);
   });
 
-  it('of a JSON GET to another origin is rejected with the origin but not the query', async () => {
-    const { client, requests } = stubbed(to('https://elsewhere.test/x?signature=secret'));
+  it('of a JSON GET to another origin is rejected with an error that shows the origin but not the query', async () => {
+    const { client, requests } = stubbed(redirectTo('https://elsewhere.test/x?signature=secret'));
     const error = (await rejection(client.jobs.get('job_1'))) as APIError;
     expect(error).toBeInstanceOf(APIError);
     expect(error.message).toContain('https://elsewhere.test');
@@ -48,14 +48,14 @@ describe('a redirect', () => {
   });
 
   it.each([301, 302, 303, 307, 308])(
-    '%i of a POST is rejected on a real server, which receives no other request',
+    'of a POST with %i is rejected, and the other server receives no request (real servers)',
     async (status) => {
       let elsewhere = 0;
-      const other = await serving((_request, response) => {
+      const other = await serve((_request, response) => {
         elsewhere += 1;
         response.end(created());
       });
-      const url = await serving((_request, response) => {
+      const url = await serve((_request, response) => {
         response.writeHead(status, { location: `${other}/v1/videos` });
         response.end();
       });
@@ -77,24 +77,24 @@ describe('a redirect', () => {
   });
 
   it.each(['http://service.test/jobs/1', 'ftp://service.test/x', 'http://['])('to %s is rejected', async (location) => {
-    const { client, requests } = stubbed(to(location));
+    const { client, requests } = stubbed(redirectTo(location));
     expect(await rejection(client.jobs.output('job_1'))).toBeInstanceOf(APIError);
     expect(requests).toHaveLength(1);
   });
 
   it('in a loop is followed five times, and then rejected', async () => {
-    const { client, requests } = stubbed(to('/prefix/v1/jobs/job_1'));
+    const { client, requests } = stubbed(redirectTo('/prefix/v1/jobs/job_1'));
     await expect(client.jobs.get('job_1')).rejects.toThrow(/6th in a row/);
     expect(requests).toHaveLength(6);
   });
 
-  it("of a stream to another origin is followed without the client's key, cookies, and headers", async () => {
+  it("of a stream to another origin is followed without the client's API key and headers", async () => {
     const received: NodeJS.Dict<string | string[]>[] = [];
-    const storage = await serving((request, response) => {
+    const storage = await serve((request, response) => {
       received.push(request.headers);
       response.end('the file');
     });
-    const url = await serving((request, response) => {
+    const url = await serve((request, response) => {
       received.push(request.headers);
       response.writeHead(307, { location: `${storage}/file?signature=1` });
       response.end();
@@ -112,7 +112,7 @@ describe('a redirect', () => {
   it.each(['https://user:pw@storage.test/a.mp4', 'https://user@storage.test/a.mp4'])(
     'to a URL with credentials is rejected without showing the URL: %s',
     async (location) => {
-      const { client, requests } = stubbed([to(location), () => new Response('bytes')]);
+      const { client, requests } = stubbed([redirectTo(location), () => new Response('bytes')]);
       const error = (await rejection(client.jobs.output('job_1'))) as APIError;
       expect(error).toBeInstanceOf(APIError);
       expect(error.message).toContain('a user name or a password');
@@ -121,10 +121,10 @@ describe('a redirect', () => {
     },
   );
 
-  it('from another origin back to the service omits the key', async () => {
+  it('from another origin back to the service omits the API key', async () => {
     const { client, requests } = stubbed([
-      to('https://elsewhere.test/x'),
-      to('https://service.test/prefix/v1/back'),
+      redirectTo('https://elsewhere.test/x'),
+      redirectTo('https://service.test/prefix/v1/back'),
       () => new Response('file'),
     ]);
     expect(await (await client.jobs.output('job_1')).text()).toBe('file');
@@ -135,7 +135,7 @@ describe('a redirect', () => {
 describe('bytes sent to an absolute URL', () => {
   const target = { name: 'put', headers: { 'content-type': 'image/png' }, repeatable: true } as const;
 
-  it("include the key only for the service's own origin", async () => {
+  it("include the API key only for the service's own origin", async () => {
     const received: object[] = [];
     const fetch = async (_url: string, { headers }: RequestInit) => {
       received.push(Object.fromEntries(new Headers(headers)));
@@ -150,7 +150,7 @@ describe('bytes sent to an absolute URL', () => {
 
   it('are sent once to a real server, and never redirected', async () => {
     let requests = 0;
-    const url = await serving((_request, response) => {
+    const url = await serve((_request, response) => {
       requests += 1;
       response.writeHead(307, { location: 'http://127.0.0.1:9/elsewhere' });
       response.end();

@@ -21,7 +21,7 @@ function recordingTransport(options: ClientOptions = {}) {
 }
 
 describe('a call to the service', () => {
-  it('sends only these headers', async () => {
+  it("sends its own headers, the client's, and the call's, and no others", async () => {
     const apiKey = freshKey();
     const { client, requests } = stubbed(() => json(created()), { apiKey, headers: { 'X-Tenant': 'acme' } });
     await client.videos.create(PROMPT, { idempotencyKey: 'order-1', headers: { 'X-Trace': 't1' } });

@@ -32,7 +32,7 @@ describe('an API error', () => {
 });
 
 describe('a response', () => {
-  it('is available with its Response, request ID, attempts, key, and an unread body', async () => {
+  it('is available with its Response, request ID, attempts, idempotency key, and an unread body', async () => {
     const { client } = stubbed(() => json(created(), { headers: { 'x-request-id': 'r1' } }));
     const { data, response, ...meta } = await client.videos.create(PROMPT, { idempotencyKey: 'k' }).withResponse();
     expect(meta).toEqual({ requestId: 'r1', attempts: 1, idempotencyKey: 'k' });
@@ -56,7 +56,7 @@ describe('a response', () => {
     expect(await client.request({ method: 'POST', path: '/v1/x' })).toBeUndefined();
   });
 
-  it("to a stream is available with its reader's result", async () => {
+  it('that is streamed is available with the result of `read`', async () => {
     const transport = stubbedTransport(async () => new Response('file', { headers: { 'x-a': '1' } }));
     const request = { name: 'open', method: 'GET', path: '/v1/x' } as const;
     const { data, response } = await transport.open({ ...request, read: ({ status }) => status }).withResponse();
@@ -89,9 +89,9 @@ describe('unhandled rejections', () => {
     unhandled.mockReset();
   });
 
-  it.each(['withResponse', 'asResponse'] as const)('%s() on a failing call causes none', async (way) => {
+  it.each(['withResponse', 'asResponse'] as const)('%s() on a failing call causes none', async (method) => {
     const { client } = stubbed(() => json({}, { status: 400 }));
-    await rejection(client.images.create(PROMPT)[way]());
+    await rejection(client.images.create(PROMPT)[method]());
     await new Promise(setImmediate);
     await new Promise(setImmediate);
     expect(unhandled).not.toHaveBeenCalled();

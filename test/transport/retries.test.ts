@@ -22,11 +22,11 @@ describe('retries', () => {
   }
 
   it.each([408, 500, 502, 503, 504, 520, 521, 522, 523, 524])(
-    'a create that failed with %i is retried with the same key',
+    'a create that failed with %i is retried with the same idempotency key',
     async (status) => {
       const { client, requests } = stubbed([() => json({}, { status }), () => json(created())]);
-      const made = await settle(client.videos.create(PROMPT).withResponse());
-      expect(made).toMatchObject({ attempts: 2, idempotencyKey: requests[0]?.headers['idempotency-key'] });
+      const result = await settle(client.videos.create(PROMPT).withResponse());
+      expect(result).toMatchObject({ attempts: 2, idempotencyKey: requests[0]?.headers['idempotency-key'] });
       expect(requests).toHaveLength(2);
       expect(requests[1]?.headers['idempotency-key']).toBe(requests[0]?.headers['idempotency-key']);
       expect(requests[0]?.headers['idempotency-key']).toMatch(/^[\da-f-]{36}$/);
@@ -53,14 +53,14 @@ describe('retries', () => {
   it('503 dispatch_disabled with Retry-After is retried after that time', async () => {
     const rejection = () => json({ code: 'dispatch_disabled' }, { status: 503, headers: { 'retry-after': '30' } });
     const { client, requests } = stubbed([rejection, () => json(created())]);
-    const made = client.videos.create(PROMPT);
+    const result = client.videos.create(PROMPT);
     await vi.advanceTimersByTimeAsync(29_999);
     expect(requests).toHaveLength(1);
     await vi.advanceTimersByTimeAsync(10_000);
-    expect(await made).toMatchObject({ job: { id: 'job_1' } });
+    expect(await result).toMatchObject({ job: { id: 'job_1' } });
   });
 
-  const wordings: readonly [string, Error][] = [
+  const connectionErrors: readonly [string, Error][] = [
     ['Node', new TypeError('fetch failed', { cause: new Error('read ECONNRESET') })],
     ['Node, in a body', new TypeError('terminated', { cause: new Error('other side closed') })],
     ['Bun', Object.assign(new Error('The socket connection was closed unexpectedly.'), { code: 'ECONNRESET' })],
@@ -72,7 +72,7 @@ describe('retries', () => {
     ['Safari', new TypeError('Load failed')],
   ];
 
-  it.each(wordings)('a broken connection is retried with the error of %s', async (_runtime, error) => {
+  it.each(connectionErrors)('a broken connection is retried after the error of %s', async (_runtime, error) => {
     const { client, requests } = stubbed([() => Promise.reject(error), () => json(created())]);
     expect(await settle(client.videos.create(PROMPT))).toMatchObject({ job: { id: 'job_1' } });
     expect(new Set(requests.map((request) => request.headers['idempotency-key'])).size).toBe(1);
@@ -137,28 +137,28 @@ describe('retries', () => {
   });
 });
 
-describe('a deletion whose response was lost', () => {
+describe('a deletion that finds nothing', () => {
   fakeTimers();
-  const gone = () => json({ error: 'upload_not_found' }, { status: 404 });
+  const notFound = () => json({ error: 'upload_not_found' }, { status: 404 });
 
-  it('succeeds, even though its retry finds nothing', async () => {
-    const steps = [() => Promise.reject(new Error('reset')), gone];
+  it('succeeds if an earlier response was lost', async () => {
+    const steps = [() => Promise.reject(new Error('reset')), notFound];
     expect(await advanceUntil(stubbed(steps).client.uploads.delete('upl_1'))).toEqual({});
     expect(await advanceUntil(stubbed(steps).client.characters.delete('ann'))).toEqual({});
   });
 
-  it('rejects with NotFoundError on the first attempt and after a 429', async () => {
-    expect(await rejection(stubbed(gone).client.uploads.delete('upl_1'))).toBeInstanceOf(NotFoundError);
+  it('rejects with NotFoundError on the first attempt or after a 429', async () => {
+    expect(await rejection(stubbed(notFound).client.uploads.delete('upl_1'))).toBeInstanceOf(NotFoundError);
     const waited = stubbed([
       () => json({}, { status: 429, headers: { 'retry-after': '1' } }),
-      gone,
+      notFound,
     ]).client.uploads.delete('upl_1');
     expect(await rejection(advanceUntil(waited))).toBeInstanceOf(NotFoundError);
   });
 });
 
 describe('on a real connection', () => {
-  it('a reset and a truncated body are retried with one key', async () => {
+  it('a reset and a truncated body are retried with the same idempotency key', async () => {
     const keys: (string | undefined)[] = [];
     const server = await rawServer((socket, request, number) => {
       keys.push(request.headers['idempotency-key']);
@@ -176,7 +176,7 @@ describe('on a real connection', () => {
 });
 
 describe("the caller's idempotency key", () => {
-  it('is on the request, the result, and the error, whether an option or a param', async () => {
+  it('is on the request, the result, and the error, whether passed as an option or as a param', async () => {
     const { client, requests } = stubbed([
       () => json(created()),
       () => json(created()),

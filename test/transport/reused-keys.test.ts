@@ -14,21 +14,21 @@ beforeEach(() => {
 const warningsOf = async (params: Parameters<typeof client.videos.create>[0], idempotencyKey?: string) =>
   (await client.videos.create(params, { idempotencyKey })).warnings;
 
-test('a key reused with different params is rejected each time with its job, without a request', async () => {
+test('an idempotency key reused with different params is rejected each time with its job, without a request', async () => {
   const { job } = await client.videos.create({ prompt: 'a fox' }, { idempotencyKey: 'order-1' });
   const sent = sandbox.requests.length;
-  const again = client.videos.create({ prompt: 'a whale' }, { idempotencyKey: 'order-1' });
-  await expect(again).rejects.toMatchObject({ ...REUSED, message: expect.stringContaining(`(job ${job.id})`) });
+  const reused = client.videos.create({ prompt: 'a whale' }, { idempotencyKey: 'order-1' });
+  await expect(reused).rejects.toMatchObject({ ...REUSED, message: expect.stringContaining(`(job ${job.id})`) });
   await expect(warningsOf({ prompt: 'a whale', idempotency_key: 'order-1' })).rejects.toMatchObject(REUSED);
   expect(sandbox.requests).toHaveLength(sent);
   expect(await warningsOf({ prompt: 'a fox' }, 'order-1')).toEqual([]);
 });
 
-test('a key that another process used with different params is rejected, if they share a store', async () => {
+test('an idempotency key that another process used with different params is rejected, if they share a store', async () => {
   const store = persistentStore();
   const { job } = await sandbox.client({ store }).images.create({ prompt: 'a fox' }, { idempotencyKey: 'order-1' });
   const { apiKey, baseUrl, fetch } = sandbox;
-  // A client with another clock doesn't share the memory of keys, like another process.
+  // Like another process, a client with another clock doesn't share the memory of keys.
   const other = new GenClient({ apiKey, baseUrl, fetch, store });
   const reused = other.images.create({ prompt: 'a whale' }, { idempotencyKey: 'order-1' });
   await expect(reused).rejects.toMatchObject({ ...REUSED, message: expect.stringContaining(job.id) });
@@ -41,13 +41,13 @@ test("the same params aren't rejected, whatever their field order and in any cli
   await expect(warningsOf({ duration: 10, prompt: 'a fox' }, 'order-1')).rejects.toMatchObject(REUSED);
 });
 
-test('a key whose first call was rejected can be reused with different params', async () => {
+test('an idempotency key whose first call was rejected can be reused with different params', async () => {
   sandbox.faults.add({ match: { path: '/v1/videos' }, status: 422, code: 'invalid_prompt' });
   await expect(warningsOf({ prompt: 'no' }, 'order-1')).rejects.toMatchObject({ status: 422 });
   expect(await warningsOf({ prompt: 'a fox' }, 'order-1')).toEqual([]);
 });
 
-test("a key is also used by createAndWait, but not by another account's calls", async () => {
+test('an idempotency key is shared by create and createAndWait, but not by two accounts', async () => {
   await client.videos.createAndWait({ prompt: 'a fox' }, { idempotencyKey: 'order-1' });
   await expect(warningsOf({ prompt: 'a whale' }, 'order-1')).rejects.toMatchObject(REUSED);
   client = sandbox.client({ apiKey: sandbox.createKey({ account: 'other' }) });
@@ -58,7 +58,7 @@ test.each([
   ['an image model', { mediaType: 'image', modelId: 'svc-image-pro' }],
   ['another media type', { mediaType: 'image' }],
   ['a model of another kind', { modelId: 'svc-image-pro' }],
-])("a key that created %s before is rejected with that job's ID", async (_, fields) => {
+])("an idempotency key that created %s before is rejected with that job's ID", async (_, fields) => {
   const { client } = stubbed(() => {
     const job = { ...JSON.parse(created('job_old')).data.job, mediaType: undefined, ...fields };
     return json({ success: true, data: { job, quoted_token_cost: 4 } });
@@ -69,24 +69,24 @@ test.each([
   expect(await budget.usage()).toMatchObject({ spentTokens: 0, reservedTokens: 0 });
 });
 
-test('a key in flight is rejected with different params, but not with the same', async () => {
+test('an idempotency key in use is rejected with different params, but not with the same ones', async () => {
   const first = client.videos.create({ prompt: 'a fox' }, { idempotencyKey: 'order-1' });
   await expect(warningsOf({ prompt: 'a whale' }, 'order-1')).rejects.toMatchObject(REUSED);
   expect(await warningsOf({ prompt: 'a fox' }, 'order-1')).toEqual([]);
   await first;
 });
 
-test('a key can be reused with another webhook URL', async () => {
+test('an idempotency key can be reused with another webhook URL', async () => {
   expect(await warningsOf({ prompt: 'a fox', webhook_url: 'https://a.example/hook' }, 'order-1')).toEqual([]);
   expect(await warningsOf({ prompt: 'a fox', webhook_url: 'https://b.example/hook' }, 'order-1')).toEqual([]);
 });
 
-describe('a reused key', () => {
+describe('a reused idempotency key', () => {
   const isRejected = async (first: object, second: object) => {
     const { client } = stubbed(() => json(created()), { preflight: false });
     await client.videos.create({ prompt: 'a fox', ...first }, { idempotencyKey: 'k' });
-    const again = client.videos.create({ prompt: 'a fox', ...second }, { idempotencyKey: 'k' });
-    return again.then(
+    const reused = client.videos.create({ prompt: 'a fox', ...second }, { idempotencyKey: 'k' });
+    return reused.then(
       () => false,
       ({ code }) => code === 'idempotency_key_reused',
     );
@@ -102,7 +102,7 @@ describe('a reused key', () => {
     ['another upload', { first_frame_upload_id: 'upl_1' }, { first_frame_upload_id: 'upl_2' }, false],
     ['a key in the body', {}, { idempotency_key: 'k' }, false],
     ['a field whose name ends like the key', { my_idempotency_key: 'a' }, { my_idempotency_key: 'b' }, true],
-  ])('for %s: %j and %j, is rejected: %s', async (_, first, second, expected) => {
+  ])('is rejected for %s (%j, then %j): %s', async (_, first, second, expected) => {
     expect(await isRejected(first, second)).toBe(expected);
   });
 

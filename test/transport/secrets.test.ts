@@ -8,7 +8,7 @@ import { BASE_URL, created, freshKey, json, PROMPT, rejection, stubbed } from '.
 afterEach(() => void vi.useRealTimers());
 
 /** Creates a logger and hooks that record everything. */
-function recorder() {
+function createRecorder() {
   const write = vi.fn();
   const hooks = { onRequest: write, onResponse: write, onRetry: write };
   const logger = { error: write, warn: write, info: write, debug: write };
@@ -38,7 +38,7 @@ describe('the API key', () => {
     expect(JSON.stringify(client)).toBe(JSON.stringify({ baseUrl: BASE_URL, apiKey: '[redacted]' }));
   });
 
-  describe('is removed from a fetch error that is otherwise unchanged:', () => {
+  describe('is never in a fetch error, which is otherwise unchanged:', () => {
     const errorWith = <Fields extends object>(fields: Fields) => Object.assign(new Error('lost'), fields);
     const circular = (apiKey: string) => {
       const error = errorWith({ request: { self: {}, token: apiKey } });
@@ -93,7 +93,7 @@ describe('the API key', () => {
   it("isn't in any log line, at any level", async () => {
     vi.useFakeTimers();
     const apiKey = freshKey();
-    const { write, options } = recorder();
+    const { write, options } = createRecorder();
     const steps = [() => json({ m: apiKey }, { status: 500 }), () => json(created())];
     const { client } = stubbed(steps, { apiKey, ...options });
     await advanceUntil(client.images.create(PROMPT));
@@ -191,7 +191,7 @@ describe('URLs in errors', () => {
       ],
       ['a request', (client) => client.request({ method: 'GET', path: '/v1/search', query: { token: 'hidden' } })],
     ])('%s', async (_call, run) => {
-      const { write, options } = recorder();
+      const { write, options } = createRecorder();
       const { client } = stubbed(
         ({ url }) => {
           if (url.includes('?')) throw thrown(url);
@@ -210,7 +210,7 @@ describe('URLs in errors', () => {
 
 it('an API key echoed in a request ID is removed from hooks, logs, and results', async () => {
   const apiKey = freshKey();
-  const { write, options } = recorder();
+  const { write, options } = createRecorder();
   const response = () => json(created(), { headers: { 'x-request-id': `req-${apiKey}` } });
   const { client } = stubbed(response, { apiKey, ...options });
   const { requestId } = await client.images.create(PROMPT).withResponse();

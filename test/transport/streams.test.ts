@@ -22,8 +22,8 @@ beforeAll(quiet);
 describe('a stream', () => {
   fakeTimers();
 
-  /** Returns a body that yields a chunk every `ms`, and stalls after `chunks`. */
-  function slowBody(ms: number, chunks: number, ends = true) {
+  /** Returns a body that yields `chunks` chunks, one every `ms`, and then ends or stalls. */
+  function slowBody(ms: number, chunks: number, isComplete = true) {
     let sent = 0;
     return new ReadableStream<Uint8Array>(
       {
@@ -31,7 +31,7 @@ describe('a stream', () => {
           await new Promise((resolve) => setTimeout(resolve, ms));
           sent += 1;
           if (sent <= chunks) controller.enqueue(new TextEncoder().encode('x'));
-          else if (ends) controller.close();
+          else if (isComplete) controller.close();
           else await new Promise(() => {});
         },
       },
@@ -90,10 +90,10 @@ describe('a stream', () => {
 
 describe('on a real connection', () => {
   it('an interrupted stream rejects with a ConnectionError after the bytes that arrived', async () => {
-    let cut = () => {};
+    let disconnect = () => {};
     const server = await rawServer((socket) => {
       socket.write('HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhello');
-      cut = () => socket.destroy();
+      disconnect = () => socket.destroy();
     });
     const client = new GenClient({ apiKey: freshKey(), baseUrl: server.url });
     const response = await client.jobs.output('job_1');
@@ -101,7 +101,7 @@ describe('on a real connection', () => {
     expect(response.url).toBe(`${server.url}/v1/jobs/job_1/output`);
     const reader = response.body?.getReader();
     expect(new TextDecoder().decode((await reader?.read())?.value)).toBe('hello');
-    cut();
+    disconnect();
     expect(await rejection(Promise.resolve(reader?.read()))).toBeInstanceOf(ConnectionError);
     await server.close();
   });
@@ -129,7 +129,7 @@ describe('uploaded bytes', () => {
 
   describe('to a storage that never responds', () => {
     fakeTimers();
-    const stalled = (body: (onProgress: () => void) => BodyInit, headers = {}) => {
+    const rejectedUpload = (body: (onProgress: () => void) => BodyInit, headers = {}) => {
       const transport = stubbedTransport(never, { timeoutMs: 1_000, maxRetries: 0 });
       return rejection(transport.transfer({ ...target, url: `${BASE_URL}/put`, headers, body }));
     };
@@ -140,7 +140,7 @@ describe('uploaded bytes', () => {
         onProgress = report;
         return new Blob(['x']);
       };
-      const outcome = stalled(body, { 'content-length': '1' });
+      const outcome = rejectedUpload(body, { 'content-length': '1' });
       for (let step = 0; step < 5; step++) {
         await vi.advanceTimersByTimeAsync(900);
         onProgress();
@@ -151,7 +151,7 @@ describe('uploaded bytes', () => {
     });
 
     it('get more time for larger files, enough for a slow connection', async () => {
-      const outcome = stalled(() => new Uint8Array(1_000_000));
+      const outcome = rejectedUpload(() => new Uint8Array(1_000_000));
       await vi.advanceTimersByTimeAsync(10_900);
       expect(vi.getTimerCount()).toBe(1);
       await vi.advanceTimersByTimeAsync(200);

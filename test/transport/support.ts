@@ -19,7 +19,7 @@ export const BASE_URL = 'https://service.test/prefix';
 /** Test files in one process have separate copies of this module, but share accounts. */
 const processState = globalThis as { testKeys?: number };
 
-/** Returns a new key for each client, so that tests don't share an account's limits. */
+/** Returns a new API key for each client, so that tests don't share an account's limits. */
 export function freshKey(): string {
   processState.testKeys = (processState.testKeys ?? 0) + 1;
   return `sk-test-${processState.testKeys}-${'q'.repeat(12)}`;
@@ -147,7 +147,7 @@ export async function rawServer(
   };
 }
 
-/** Parses the first complete request of a text, and returns the rest. */
+/** Returns the first request in the received data and the rest, or undefined if it is incomplete. */
 export function parseRequest(text: string): { request: ReceivedRequest; rest: string } | undefined {
   const end = text.indexOf('\r\n\r\n');
   if (end === -1) return undefined;

@@ -12,8 +12,8 @@ interface PublicName {
   readonly isCalled: boolean;
 }
 
-/** Returns the exported names of declarations, and their members. Ignores declarations outside of `own`. */
-export function publicNamesIn(declarations: readonly string[], own = `${ROOT}dist/`): PublicName[] {
+/** Returns the exported names of declarations, and their members. Ignores declarations outside of `folder`. */
+export function publicNamesIn(declarations: readonly string[], folder = `${ROOT}dist/`): PublicName[] {
   const files = declarations.map((file) => resolve(ROOT, file));
   const program = ts.createProgram(files, {
     module: ts.ModuleKind.NodeNext,
@@ -27,7 +27,7 @@ export function publicNamesIn(declarations: readonly string[], own = `${ROOT}dis
     const module = checker.getSymbolAtLocation(program.getSourceFile(file) ?? fail(file));
     const exported = checker.getExportsOfModule(module ?? fail(file)).map((symbol) => {
       const target = symbol.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(symbol) : symbol;
-      const nodes = (target.declarations ?? []).filter((node) => node.getSourceFile().fileName.startsWith(own));
+      const nodes = (target.declarations ?? []).filter((node) => node.getSourceFile().fileName.startsWith(folder));
       return { symbol, nodes };
     });
     const classes = exported.flatMap(({ nodes }) => nodes.filter(ts.isClassDeclaration));
@@ -44,7 +44,7 @@ function fail(file: string): never {
   throw new Error(`${file} is not a module.`);
 }
 
-/** The types of a class's properties, such as `client.videos`. */
+/** Returns the types of a class's properties, such as `client.videos`. */
 function namespacesOf(node: ts.ClassDeclaration, checker: ts.TypeChecker): ts.Node[] {
   const properties = node.members.filter(ts.isPropertyDeclaration).filter(isReachable);
   return properties.flatMap((property) => checker.getTypeAtLocation(property).symbol?.declarations ?? []);
@@ -58,7 +58,7 @@ function membersOf(node: ts.Declaration, isCallable: boolean): PublicName[] {
     const name = `${node.name?.text}.${member.name?.getText()}`;
     overloads.set(name, [...(overloads.get(name) ?? []), member]);
   }
-  const isMethod = (it: ts.Node) => ts.isMethodDeclaration(it) || ts.isMethodSignature(it);
+  const isMethod = (member: ts.Node) => ts.isMethodDeclaration(member) || ts.isMethodSignature(member);
   return Array.from(overloads, ([name, nodes]) => ({ name, nodes, isCalled: isCallable && nodes.some(isMethod) }));
 }
 

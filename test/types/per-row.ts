@@ -10,7 +10,7 @@ const LIMITED = [
   { kind: 'image', param: 'resolution', values: 'resolutions', invalid: '4k' },
 ] as const;
 
-/** Every alias with every value of every limited param, from the model table. */
+/** Returns a snippet for every alias with every value of every limited param, from the model table. */
 export function perModel(): Snippet[] {
   const listOf = (model: object, name: string): readonly unknown[] => Reflect.get(model, name) ?? [];
   return models.flatMap((model) =>
@@ -28,7 +28,7 @@ export function perModel(): Snippet[] {
   );
 }
 
-/** Every documented field of every call, with a value of its type and one of another type. */
+/** Returns snippets for every documented field of every call, with a value of its type and one of another type. */
 export function perField(): Snippet[] {
   return Object.entries(fields).flatMap(([call, rows]) =>
     (rows as readonly Field[])
@@ -43,7 +43,7 @@ export function perField(): Snippet[] {
   );
 }
 
-/** Every documented field that accepts an upload ID, with a file, and lists of IDs with both. */
+/** Returns snippets that pass a file to every documented field for an upload ID, and both to lists of IDs. */
 export function perUpload(): Snippet[] {
   return Object.entries(fields).flatMap(([call, rows]) =>
     (rows as readonly Field[])

@@ -97,7 +97,7 @@ export function resumedLabel({ label, idempotencyKey }: ResumedJob): string {
   return label ?? idempotencyKey;
 }
 
-export function answerOf(error: unknown): [HttpAnswer['status'], string] {
+export function responseOf(error: unknown): [HttpAnswer['status'], string] {
   const response: HttpAnswer = toHttp(error);
   return [response.status, response.message];
 }

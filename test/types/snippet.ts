@@ -15,8 +15,8 @@ export function snippetsOf(text: string): Snippet[] {
   return parts.map((part) => {
     const [head = '', ...code] = part.trim().split('\n');
     const [name = '', error, ...says] = head.split(' :: ');
-    const at = error === 'the call' ? '' : error?.split(' ');
-    return { name, code: code.join('\n'), says, ...(at !== undefined && { error: at }) };
+    const position = error === 'the call' ? '' : error?.split(' ');
+    return { name, code: code.join('\n'), says, ...(position !== undefined && { error: position }) };
   });
 }
 

@@ -1,4 +1,4 @@
-// createAndWait as a program uses it: create, wait, and resubmissions. For the order of steps, see test/rules/run-keys.
+// createAndWait and waitForJobs as programs use them. For the order of steps, see test/rules/run-keys.
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { beforeAll, describe, expect, it, vi } from 'vitest';
 import type { CreateOptions } from '../../src/client/create-options.js';
@@ -51,15 +51,15 @@ function setup(outcomes: Partial<Job>[]) {
   const defaults = { idempotencyKey: 'k', pollIntervalMs: 1_000 };
   const run = (options: CreateOptions = {}) =>
     clock.until(client.videos.createAndWait(PROMPT, { ...defaults, ...options }));
-  return { clock, run, sent, models, jobs, rejections, reads: countPolls, keys: () => sent.map(({ key }) => key) };
+  return { clock, run, sent, models, jobs, rejections, countPolls, keys: () => sent.map(({ key }) => key) };
 }
 
 describe('createAndWait', () => {
-  it('creates once with its key, awaits onCreated before it polls, and returns the finished job', async () => {
-    const { run, keys, reads, clock } = setup([DONE]);
+  it('creates once with its idempotency key, awaits onCreated before it polls, and returns the finished job', async () => {
+    const { run, keys, countPolls, clock } = setup([DONE]);
     const onCreated = vi.fn(async () => {
       await settle();
-      expect(reads()).toBe(0);
+      expect(countPolls()).toBe(0);
     });
     await expect(run({ onCreated })).resolves.toMatchObject(DONE);
     expect(onCreated).toHaveBeenCalledExactlyOnceWith(
@@ -69,7 +69,7 @@ describe('createAndWait', () => {
     expect(clock.timers).toBe(0);
   });
 
-  it("resubmits a pending reference with derived keys, each after the service's Retry-After", async () => {
+  it("resubmits a job with a pending reference under derived keys, each time after the service's Retry-After", async () => {
     const { run, sent, jobs } = setup([pending(30), pending(600), DONE]);
     const onCreated = vi.fn();
     await expect(run({ onCreated })).resolves.toMatchObject({ id: 'job_k:r3' });
@@ -126,10 +126,10 @@ describe('createAndWait', () => {
       await expect(run({ onCreated: async () => Promise.reject(reason) })).rejects.toBe(reason);
       expect([sent.length, jobs.size]).toEqual([1, 1]);
     }
-    const { run, reads, jobs } = setup([DONE]);
+    const { run, countPolls, jobs } = setup([DONE]);
     const abort = new AbortController();
     await expect(run({ signal: abort.signal, onCreated: () => abort.abort('enough') })).rejects.toBe('enough');
-    expect([reads(), jobs.size]).toEqual([0, 1]);
+    expect([countPolls(), jobs.size]).toEqual([0, 1]);
   });
 
   it('has one timeout for the create, onCreated, the wait, and all resubmissions', async () => {
@@ -163,12 +163,15 @@ describe('createAndWait', () => {
     expect(jobs.size).toBe(1);
   });
 
-  it.each([{ resubmitPending: false }, { timeoutMs: 30_000 }])('throws the rejection with %j', async (options) => {
-    const { run, rejections, sent } = setup([DONE]);
-    rejections.push(underReview(60));
-    await expect(run(options)).rejects.toMatchObject({ code: 'character_pending' });
-    expect(sent).toHaveLength(1);
-  });
+  it.each([{ resubmitPending: false }, { timeoutMs: 30_000 }])(
+    'throws the rejection of a character under review with %j',
+    async (options) => {
+      const { run, rejections, sent } = setup([DONE]);
+      rejections.push(underReview(60));
+      await expect(run(options)).rejects.toMatchObject({ code: 'character_pending' });
+      expect(sent).toHaveLength(1);
+    },
+  );
 
   it('rejects immediately on an abort in every phase, and leaves no timer', async () => {
     for (const phase of [0, 3_000, 20_000]) {
@@ -267,7 +270,7 @@ describe('waitForJobs', () => {
     await expect(clock.until(collect(['no', 'none']))).rejects.toThrow('2 jobs could not be waited for.');
   });
 
-  it('ends all waits when the loop ends or aborts, and leaves no listener', async () => {
+  it('ends all waits when the loop ends or is aborted, and leaves no listener', async () => {
     const { clock, scheduler, jobWaits } = startThreeJobs();
     const first = async () => {
       for await (const job of waitForJobs(['a', 'b', 'c'], jobWaits)) return job.id;

@@ -46,12 +46,12 @@ describe('a response to a poll', () => {
 });
 
 describe('a key function', () => {
-  const sealed = (): never => {
+  const throwSealed = (): never => {
     throw new Error('the vault is sealed');
   };
   it.each<[string, failing: () => unknown]>([
-    ['rejects', async () => sealed()],
-    ['throws', sealed],
+    ['rejects', async () => throwSealed()],
+    ['throws', throwSealed],
     ['returns an empty string', () => ''],
     ['returns undefined', () => undefined],
   ])("that %s once doesn't end a wait, on the first call or later", async (_, failing) => {
@@ -66,7 +66,7 @@ describe('a key function', () => {
     }
   });
 
-  it('that never returns a key is the cause of the timeout', async () => {
+  it('that always rejects is the cause of the timeout error', async () => {
     const cause = new Error('the vault is sealed');
     const { client } = stubbed(done, { apiKey: () => Promise.reject(cause) });
     const error = await rejection(client.waitForJob('job_1', { timeoutMs: 50 }));
@@ -161,7 +161,7 @@ describe('a broken client', () => {
   });
 });
 
-describe('a limit of polls that is disabled', () => {
+describe('a disabled poll limit', () => {
   fakeTimers();
 
   it.each<[string, ClientOptions]>([

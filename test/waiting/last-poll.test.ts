@@ -1,4 +1,4 @@
-// Waits that end before their job: on a timeout, after HTML pages of a proxy, or because the file never appears.
+// Waits that end without a finished file: on a timeout, after a proxy's HTML pages, or because the file never appears.
 import { describe, expect, it } from 'vitest';
 import { MAX_PAGES } from '../../src/rules/failure-kind.js';
 import { CLOCK } from '../../src/runtime/clock.js';
@@ -15,8 +15,8 @@ function stoppableClock(): VirtualClock & { stop(): void; resume(): void } {
     ...clock,
     timers: 0,
     after(ms, fire) {
-      const fired = () => void (isStopped ? dueTimers.add(fire) : fire());
-      const cancel = clock.after(ms, fired);
+      const fireOrQueue = () => void (isStopped ? dueTimers.add(fire) : fire());
+      const cancel = clock.after(ms, fireOrQueue);
       return () => {
         cancel();
         dueTimers.delete(fire);
@@ -42,12 +42,12 @@ describe('a wait that times out', () => {
     const { jobWaits, pollTimes } = startProcess(read, {}, clock);
     const wait = jobWaits.waitForJob(how === 'by id' ? 'a' : running('a'), { timeoutMs: 6_000, pollIntervalMs: 2_500 });
     await clock.advance(2_900);
-    const before = pollTimes.length;
+    const earlierPolls = pollTimes.length;
     clock.stop();
     await clock.advance(8_000);
     clock.resume();
     await expect(clock.until(wait)).resolves.toMatchObject({ status: 'completed' });
-    expect(pollTimes.slice(before)).toEqual([10_900]);
+    expect(pollTimes.slice(earlierPolls)).toEqual([10_900]);
   });
 
   it('polls once more even if a poll was in flight when the process was suspended', async () => {
@@ -129,7 +129,7 @@ describe('an HTML page instead of a response', () => {
   };
   const pages = (count: number, status: number) => Array.from({ length: count }, () => page(status));
 
-  it.each([200, 403, 404])('with status %i is a failed poll, and ends a wait after five in a row', async (status) => {
+  it.each([200, 403, 404])('with status %i fails its poll, and the fifth in a row ends the wait', async (status) => {
     const belowLimit = waitOn(...pages(MAX_PAGES - 1, status), () => job('completed'));
     await expect(belowLimit.outcome).resolves.toMatchObject({ status: 'completed' });
     const responses = [...pages(2, status), () => job('processing'), ...pages(MAX_PAGES - 1, status)];

@@ -50,7 +50,7 @@ it('reports why calls wait, and applies one limit to two clients of an account',
   expect(onWait.mock.calls[0]?.[0]).toMatchObject({ limit: 'videos.create', reason: 'limit', queued: 1 });
 });
 
-it('leaves slots for calls of jobs.get while 200 waits poll at the full rate', async () => {
+it('leaves slots for jobs.get calls while 200 waits poll at the full rate', async () => {
   const sandbox = createSandbox({
     jobDurationMs: 600_000,
     balanceTokens: 100_000,
@@ -64,7 +64,7 @@ it('leaves slots for calls of jobs.get while 200 waits poll at the full rate', a
   const abort = new AbortController();
   const waits = jobs.map(({ job }) => client.waitForJob(job, { signal: abort.signal }).catch(() => {}));
   await vi.advanceTimersByTimeAsync(180_000);
-  const before = sandbox.requests.filter(({ method }) => method === 'GET').length;
+  const earlierPolls = sandbox.requests.filter(({ method }) => method === 'GET').length;
   const start = Date.now();
   // The caller polls twelve times a minute.
   for (let poll = 0; poll < 12; poll++) {
@@ -72,7 +72,7 @@ it('leaves slots for calls of jobs.get while 200 waits poll at the full rate', a
     await vi.advanceTimersByTimeAsync(5000);
   }
   expect(Date.now() - start).toBeLessThan(12 * 5000 + 3000);
-  expect(sandbox.requests.filter(({ method }) => method === 'GET').length - before).toBeGreaterThan(100);
+  expect(sandbox.requests.filter(({ method }) => method === 'GET').length - earlierPolls).toBeGreaterThan(100);
   expect(sandbox.requests.filter(({ status }) => status === 429)).toEqual([]);
   abort.abort();
   await Promise.all(waits);

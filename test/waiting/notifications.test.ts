@@ -15,8 +15,8 @@ import {
 } from './processes.js';
 import { type VirtualClock, virtualClock } from './virtual-clock.js';
 
-/** Starts a process that receives webhooks and one that waits. Neither has a free poll. */
-function twoProcesses(secrets: readonly string[], store: Store = memoryStore()) {
+/** Starts a process that receives webhooks and one that waits. Neither has a free poll slot. */
+function startTwoProcesses(secrets: readonly string[], store: Store = memoryStore()) {
   const clock = virtualClock();
   const options = { limits: noSlotFor(() => 60_000), store };
   const receiver = startProcess(done, options, clock);
@@ -25,7 +25,7 @@ function twoProcesses(secrets: readonly string[], store: Store = memoryStore()) 
 }
 
 /** Starts a process that receives webhooks, and one that waits for job a and can poll at any time. */
-async function receiverAndWait(options: ProcessOptions = {}) {
+async function startReceiverAndWait(options: ProcessOptions = {}) {
   const clock = virtualClock();
   const shared = memoryStore();
   const receiver = startProcess(done, { store: shared }, clock);
@@ -39,7 +39,7 @@ const completed = (clock: VirtualClock) => verified(completedEvent('a', BASE_URL
 
 describe('a webhook received by another process', () => {
   it('is verified again by the waiting process, and ends the wait', async () => {
-    const { clock, receiver, waits } = twoProcesses(['another', SECRET]);
+    const { clock, receiver, waits } = startTwoProcesses(['another', SECRET]);
     const wait = waits.jobWaits.waitForJob(running('a'));
     await clock.advance(0);
     receiver.jobWaits.notify(await completed(clock));
@@ -54,7 +54,7 @@ describe('a webhook received by another process', () => {
     ['without a base URL', { knownBaseUrl: () => undefined }],
     ['with another base URL', { knownBaseUrl: () => 'https://elsewhere.test' }],
   ])('makes a process %s poll the job immediately', async (_, more) => {
-    const { clock, receiver, waits, wait } = await receiverAndWait(more);
+    const { clock, receiver, waits, wait } = await startReceiverAndWait(more);
     const startMs = clock.now();
     receiver.jobWaits.notify(await completed(clock));
     await expect(clock.until(wait)).resolves.toMatchObject({ finalTokenCost: 4 });
@@ -83,7 +83,7 @@ describe('a webhook received by another process', () => {
         stop();
       };
     };
-    const { clock, receiver, waits } = twoProcesses([SECRET], { ...store, subscribe });
+    const { clock, receiver, waits } = startTwoProcesses([SECRET], { ...store, subscribe });
     const [short, long] = [waits.jobWaits.waitForJob('short'), waits.jobWaits.waitForJob(running('a'))];
     await clock.advance(0);
     expect(subscriptions).toBe(1);
@@ -116,23 +116,23 @@ describe('a store', () => {
       for (const message of invalid) listener(message);
       return () => {};
     };
-    const { clock, waits } = twoProcesses([SECRET], { ...memoryStore(), subscribe });
+    const { clock, waits } = startTwoProcesses([SECRET], { ...memoryStore(), subscribe });
     const wait = waits.jobWaits.waitForJob(running('a'));
     await expect(clock.until(wait)).resolves.toMatchObject({ finalTokenCost: 4 });
   });
 
-  const broken = (reason: string) => (): never => {
+  const failWith = (reason: string) => (): never => {
     throw new Error(reason);
   };
   it.each<[string, Partial<Store>, readonly string[]]>([
-    ['that throws when it publishes', { publish: broken('no route') }, ['notify other processes: no route']],
-    ['that fails to publish', { publish: async () => broken('lost')() }, ['notify other processes: lost']],
+    ['that throws when it publishes', { publish: failWith('no route') }, ['notify other processes: no route']],
+    ['that fails to publish', { publish: async () => failWith('lost')() }, ['notify other processes: lost']],
     [
       'that cannot subscribe',
-      { subscribe: broken('no channel') },
+      { subscribe: failWith('no channel') },
       ['subscribe to notifications from other processes: no channel'],
     ],
-    ['that cannot unsubscribe', { subscribe: () => broken('stuck') }, ['unsubscribe from notifications: stuck']],
+    ['that cannot unsubscribe', { subscribe: () => failWith('stuck') }, ['unsubscribe from notifications: stuck']],
     ['without notifications', { publish: undefined, subscribe: undefined } as never, []],
     ['that works', {}, []],
   ])('%s causes one warning per failure, and the waits continue', async (_, part, failures) => {

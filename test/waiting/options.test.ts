@@ -20,7 +20,7 @@ function setUp() {
 }
 
 it.each<object>([...INVALID_WAIT_OPTIONS, ...INVALID_CREATE_OPTIONS])(
-  '%j is rejected before anything is sent, with its name',
+  '%j rejects the call before any request, and the message starts with its name',
   async (options) => {
     const { client, requests } = setUp();
     const calls = [client.videos.createAndWait({ prompt: 'a fox' }, options)];
@@ -58,7 +58,7 @@ describe('recover', () => {
     }
   });
 
-  it('rejects an error code for which a retry cannot help, with the valid codes', async () => {
+  it('rejects an error code for which a retry cannot help, and lists the valid codes', async () => {
     const { client } = setUp();
     const error = await rejection(
       client.videos.createAndWait({ prompt: 'a fox' }, { recover: { prompt_rejected: 1 } as never }),
@@ -74,12 +74,12 @@ describe('recover', () => {
     ['an undefined rule', { generation_failed: undefined }, 1],
     ['two retries', { generation_failed: 2 }, 3],
     ['two models', { generation_failed: { models: ['svc-video-mini', 'svc-video-pro'] } }, 3],
-  ])('creates one job plus one per retry with %s', async (_, recover, jobs) => {
+  ])('creates one job plus one per retry with %s', async (_, recover, jobCount) => {
     const job = { id: 'job_1', status: 'failed', errorCode: 'generation_failed', mediaType: 'video' };
     const { client, requests } = stubbed(() => json({ success: true, data: { job } }));
     const error = await rejection(client.videos.createAndWait({ prompt: 'a fox' }, { recover }));
     expect(error).toMatchObject({ name: 'JobFailedError', code: 'generation_failed' });
-    expect(requests.filter(({ method }) => method === 'POST')).toHaveLength(jobs);
+    expect(requests.filter(({ method }) => method === 'POST')).toHaveLength(jobCount);
   });
 });
 

@@ -24,12 +24,12 @@ export const done = (id: string): Job => ({
 /** An unverified notification. */
 export const hint = (id: string) => ({ data: { job: { id } } });
 
-/** Creates the documented poll limit, with these changes. */
+/** Returns the documented poll limit with these changes. */
 export const pollLimits = (numbers: Partial<ReturnType<PollLimits['peek']>> = {}): PollLimits => ({
   peek: () => ({ ...DOCUMENTED_LIMITS['jobs.get'], nextFreeMs: 0, ...numbers }),
 });
 
-/** Creates a poll limit whose next slot is free after this time. */
+/** Returns a poll limit whose next slot is free after this time. */
 export const noSlotFor = (ms: () => number): PollLimits => ({
   peek: () => pollLimits({ nextFreeMs: ms() }).peek('jobs.get'),
 });
@@ -43,7 +43,7 @@ export interface ProcessOptions extends Partial<JobWaitsPorts['config'] & Pick<J
   readonly scheduler?: PollScheduler;
 }
 
-/** Creates a transport without a store and hooks. */
+/** Creates a transport without a store or hooks. */
 export function stubTransport(
   jobs: ProcessOptions['jobs'] = {},
   warn: ProcessOptions['warn'] = () => {},
@@ -77,8 +77,8 @@ export function startProcess(
 ) {
   const {
     limits = pollLimits(),
-    durations: lengths,
-    scheduler = new PollScheduler(clock, () => 0.5, lengths),
+    durations,
+    scheduler = new PollScheduler(clock, () => 0.5, durations),
     ...more
   } = setting;
   const { scheduling = async () => ({ id: 'account', scheduler, limits }), jobs, warn, ...options } = more;

@@ -8,15 +8,15 @@ const [FAST, PRO] = ['svc-video-fast', 'svc-video-pro'];
 const FAST_JOB_MS = 3_000_000;
 const PRO_JOB_MS = 60_000;
 
-/** Creates a service with two models. The job `first.id` ends before its first poll, and PRO jobs take a minute. */
+/** Creates a client of a service with two models. The job `first.id` ends before its first poll, and PRO jobs take a minute. */
 function createService(first: { readonly id: string; readonly status: string; readonly tookMs: number }) {
   const startMs = Date.now();
-  const at = (ms: number) => new Date(startMs + ms).toISOString();
+  const timeAt = (ms: number) => new Date(startMs + ms).toISOString();
   const jobOf = (id: string) => ({
     id,
     mediaType: 'video',
     modelId: id.startsWith('pro') ? PRO : FAST,
-    createdAt: at(0),
+    createdAt: timeAt(0),
   });
   const fetch = async (url: string) => {
     const id = url.split('/').at(-1) ?? '';
@@ -24,7 +24,7 @@ function createService(first: { readonly id: string; readonly status: string; re
     const takesMs = isFirst ? first.tookMs : id.startsWith('pro') ? PRO_JOB_MS : FAST_JOB_MS;
     if (Date.now() - startMs < takesMs) return json({ data: { job: { ...jobOf(id), status: 'processing' } } });
     const status = isFirst ? first.status : 'completed';
-    const end = { status, completedAt: at(takesMs), providerOutputUrl: `${BASE_URL}/${id}`, errorCode: null };
+    const end = { status, completedAt: timeAt(takesMs), providerOutputUrl: `${BASE_URL}/${id}`, errorCode: null };
     return json({ data: { job: { ...jobOf(id), ...end } } });
   };
   return { client: new GenClient({ apiKey: freshKey(), baseUrl: BASE_URL, fetch }), jobOf };
@@ -38,7 +38,7 @@ describe('a job that ends right after its create', () => {
     ['failed', 1_000],
     ['completed', 0],
     ['completed', 1_000],
-  ])("and has %s after %i ms doesn't delay the polls of other models", async (status, tookMs) => {
+  ])("doesn't delay the polls of other models (%s after %i ms)", async (status, tookMs) => {
     const { client, jobOf } = createService({ id: 'fast-0', status, tookMs });
     const abort = new AbortController();
     const wait = (id: string) =>

@@ -46,12 +46,15 @@ describe('waiting for many concurrent jobs, with 120 polls a minute', () => {
     expect(ours.meanLateMs).toBeLessThan(6_500);
   });
 
-  it.each([100, 500])('detects %i finished jobs in half the time of round robin, without a 429', async (count) => {
-    const ours = await meanFigures(count, 2);
-    const plain = await roundRobin(count, { seed: 7919 });
-    expect(ours).toMatchObject({ failed: 0, rejected: 0 });
-    expect(ours.meanLateMs).toBeLessThan(plain.meanLateMs / 2);
-  });
+  it.each([100, 500])(
+    'detects %i finished jobs in less than half the time of round robin, without a 429',
+    async (count) => {
+      const ours = await meanFigures(count, 2);
+      const plain = await roundRobin(count, { seed: 7919 });
+      expect(ours).toMatchObject({ failed: 0, rejected: 0 });
+      expect(ours.meanLateMs).toBeLessThan(plain.meanLateMs / 2);
+    },
+  );
 
   it('polls a job at most about once per poll interval while slots are free', async () => {
     const { polls } = await meanFigures(20, 5);

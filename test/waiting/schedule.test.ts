@@ -49,7 +49,7 @@ describe('a failed poll', () => {
     expect(await retryDelay(5)).toBe(11_000);
   });
 
-  it('is retried after the first pause again once a poll has succeeded', async () => {
+  it('is retried after the shortest pause again once a poll has succeeded', async () => {
     const responses = [new ConnectionError('x'), new ConnectionError('x'), null, new ConnectionError('x'), null];
     const read = (id: string): Job => {
       const response = responses.shift();
@@ -78,13 +78,13 @@ describe('a key function that fails before the first poll', () => {
     expect(clock.timers).toBe(0);
   });
 
-  it('ends the wait on an abort during the pause', async () => {
+  it("doesn't delay an abort during the pause", async () => {
     const scheduling = () => Promise.reject(new ConnectionError('the vault is sealed'));
     const { jobWaits, clock } = startProcess(running, { scheduling });
-    const end = new AbortController();
-    const wait = rejection(jobWaits.waitForJob('a', { signal: end.signal, timeoutMs: false }));
+    const abort = new AbortController();
+    const wait = rejection(jobWaits.waitForJob('a', { signal: abort.signal, timeoutMs: false }));
     await clock.advance(500);
-    end.abort('enough');
+    abort.abort('enough');
     expect(await wait).toBe('enough');
     expect(clock.timers).toBe(0);
   });
@@ -92,9 +92,9 @@ describe('a key function that fails before the first poll', () => {
 
 it('an onUpdate that aborts its own wait ends it immediately, without another poll', async () => {
   const { jobWaits, clock, pollTimes } = startProcess(running);
-  const end = new AbortController();
-  const onUpdate = () => end.abort('enough');
-  const wait = rejection(jobWaits.waitForJob('a', { signal: end.signal, onUpdate }));
+  const abort = new AbortController();
+  const onUpdate = () => abort.abort('enough');
+  const wait = rejection(jobWaits.waitForJob('a', { signal: abort.signal, onUpdate }));
   await clock.advance(0);
   expect(await wait).toBe('enough');
   await clock.advance(60_000);
@@ -103,7 +103,7 @@ it('an onUpdate that aborts its own wait ends it immediately, without another po
 });
 
 describe('the charge of a job whose wait ended with an event', () => {
-  it("is learned from a poll when no other job is due, which doesn't keep the process alive", async () => {
+  it("is learned from a poll that waits until no other job is due and doesn't keep the process alive", async () => {
     const timers: (boolean | undefined)[] = [];
     const clock = virtualClock();
     const { after } = clock;
@@ -137,7 +137,7 @@ it("a duplicate webhook doesn't cancel the poll that the first one started", asy
   const slow = (id: string) => new Promise<Job>((resolve) => void clock.after(1_000, () => resolve(done(id))));
   const { jobWaits, pollTimes } = startProcess(slow, {}, clock);
   const wait = jobWaits.waitForJob('a');
-  for (let copy = 0; copy < 5; copy++) {
+  for (let delivery = 0; delivery < 5; delivery++) {
     await clock.advance(300);
     jobWaits.notify(hint('a'));
   }
@@ -178,10 +178,10 @@ describe('a finished job updates the estimates', () => {
     ['unless its file never appears', { providerOutputUrl: null }, []],
   ])('%s', async (_, fields, expected) => {
     const learned: number[] = [];
-    const lengths = new JobDurations();
-    lengths.learn = (_key, ms) => void learned.push(ms);
-    lengths.classOf = () => 'mini 5 s';
-    const { jobWaits, clock } = startProcess((id) => ({ ...done(id), ...fields }), { durations: lengths });
+    const durations = new JobDurations();
+    durations.learn = (_key, ms) => void learned.push(ms);
+    durations.classOf = () => 'mini 5 s';
+    const { jobWaits, clock } = startProcess((id) => ({ ...done(id), ...fields }), { durations });
     await clock.until(jobWaits.waitForJob(running('a'), { timeoutMs: 20_000 }).catch(() => {}));
     expect(learned).toEqual(expected);
   });

@@ -10,8 +10,8 @@ afterEach(() => {
   for (const stop of stops.splice(0)) stop();
 });
 
-/** Records each phase of a wait's trace. */
-function listen() {
+/** Returns a list that receives each phase of a wait's trace. */
+function recordPhases() {
   const events: [phase: string, trace: WaitTrace][] = [];
   const record = (phase: string) => (trace: unknown) => void events.push([phase, trace as WaitTrace]);
   const subscribers = {
@@ -31,7 +31,7 @@ describe('a traced wait', () => {
   it('has no error if its job failed', async () => {
     const sandbox = createSandbox({ clock: 'manual' });
     const client = sandbox.client();
-    const reported = listen();
+    const reported = recordPhases();
     for (const throwOnFailure of [true, false]) {
       sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_rejected' });
       const { job } = await client.videos.create({ prompt: 'a fox' });
@@ -50,7 +50,7 @@ describe('a traced wait', () => {
     const sandbox = createSandbox({ clock: 'manual', jobDurationMs: 600_000 });
     const client = sandbox.client();
     const { job } = await client.videos.create({ prompt: 'a fox' });
-    const reported = listen();
+    const reported = recordPhases();
     const wait = rejection(client.waitForJob(job, { timeoutMs: 5_000 }));
     await sandbox.advance(5_000);
     const error = await wait;

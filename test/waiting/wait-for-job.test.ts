@@ -33,7 +33,7 @@ describe('a wait', () => {
     expect(polledIds).toEqual([]);
   });
 
-  it('first polls a job when it could be finished, then about every eleven seconds', async () => {
+  it('first polls a job when it could have finished, then about every eleven seconds', async () => {
     const { jobWaits, clock, pollTimes } = setup({ a: [{}, {}, {}, DONE] });
     await clock.until(jobWaits.waitForJob(running('a')));
     expect(pollTimes).toEqual([11_000, 22_000, 33_000, 44_000]);
@@ -45,7 +45,7 @@ describe('a wait', () => {
     expect(pollTimes).toEqual([2200, 4950, 7700]);
   });
 
-  it('polls a bare ID immediately, and a job old enough to be finished', async () => {
+  it('immediately polls a bare ID or a job old enough to have finished', async () => {
     const { jobWaits, clock, pollTimes } = setup({ a: [DONE], b: [DONE] });
     await clock.until(jobWaits.waitForJob('a'));
     const old = new Date(clock.now() - 60_000).toISOString();
@@ -59,7 +59,7 @@ describe('a wait', () => {
     expect(pollTimes).toEqual([0, 60_000]);
   });
 
-  it("uses pollIntervalMs, the shortest of a job's waits, even for the first poll", async () => {
+  it("uses the shortest pollIntervalMs of a job's waits, even for the first poll", async () => {
     const { jobWaits, clock, pollTimes } = setup({ a: [{}, {}, DONE] });
     const slow = jobWaits.waitForJob(running('a'), { pollIntervalMs: 4000 });
     const fast = jobWaits.waitForJob(running('a'), { pollIntervalMs: 1000 });
@@ -80,19 +80,19 @@ describe('a wait', () => {
     expect(polledIds).toHaveLength(3);
   });
 
-  it('costs one poll for any number of waits on one job', async () => {
+  it('shares its polls with all other waits on its job', async () => {
     const { jobWaits, clock, polledIds } = setup({ a: [{}, DONE] });
     const waits = Array.from({ length: 50 }, () => jobWaits.waitForJob('a'));
     await clock.until(Promise.all(waits));
     expect(polledIds).toHaveLength(2);
   });
 
-  it.each<[string, thrown: unknown, shown: string]>([
+  it.each<[string, thrown: unknown, message: string]>([
     ['an error', new Error('no screen'), 'no screen'],
     ['an object without a prototype', Object.create(null), ''],
     ['a symbol', Symbol('odd'), ''],
     ["an error that can't be converted to a string", Object.assign(new Error('odd'), { toString: () => ({}) }), ''],
-  ])('calls onUpdate for each poll, and continues if it throws %s', async (_, thrown, shown) => {
+  ])('calls onUpdate for each poll, and continues if it throws %s', async (_, thrown, message) => {
     const warn = vi.fn();
     const { jobWaits, clock } = setup({ a: [{}, DONE] }, warn);
     const onUpdate = vi.fn(() => {
@@ -100,7 +100,7 @@ describe('a wait', () => {
     });
     await clock.until(Promise.all([jobWaits.waitForJob('a', { onUpdate }), jobWaits.waitForJob('a')]));
     expect(onUpdate.mock.calls.map(([job]: [Job?]) => job?.status)).toEqual(['processing', 'completed']);
-    const warning = `onUpdate failed, and the wait for job a continues: ${shown}`;
+    const warning = `onUpdate failed, and the wait for job a continues: ${message}`;
     expect(warn).toHaveBeenCalledWith(expect.stringContaining(warning));
   });
 
@@ -118,7 +118,7 @@ describe('a wait', () => {
       JobFailedError,
       'Job a failed (generation_timeout). Send it again under a new idempotency key.',
     ],
-  ])('throws the error of %j, with the job, the reason, and the fix', async (final, errorClass, message) => {
+  ])('throws the error for %j, which contains the job and says why it failed', async (final, errorClass, message) => {
     const { jobWaits, clock } = setup({ a: [final] });
     const error = await clock.until(rejection(jobWaits.waitForJob('a')));
     expect(error).toBeInstanceOf(errorClass);
@@ -172,12 +172,12 @@ describe('the end of a wait', () => {
 
   it('comes after half an hour by default, and never with timeoutMs: false', async () => {
     const { jobWaits, clock, elapsed } = setup({ a: [{}], b: [{}] });
-    const endless = vi.fn();
-    jobWaits.waitForJob('b', { timeoutMs: false }).then(endless, endless);
+    const onSettled = vi.fn();
+    jobWaits.waitForJob('b', { timeoutMs: false }).then(onSettled, onSettled);
     await expect(clock.until(jobWaits.waitForJob('a'))).rejects.toThrow('within 1800000 ms');
     expect(elapsed()).toBe(1_800_000);
     await clock.advance(86_400_000);
-    expect(endless).not.toHaveBeenCalled();
+    expect(onSettled).not.toHaveBeenCalled();
   });
 
   it("comes immediately on an abort, with the signal's reason, without affecting other waits on the job", async () => {
@@ -262,7 +262,7 @@ describe('a webhook', () => {
     expect(pollTimes).toEqual([0]);
   });
 
-  it.each([undefined, null, 'job_1', 7])('throws with the expected argument if it is %o', (invalid) => {
+  it.each([undefined, null, 'job_1', 7])('that is %o makes notify throw and say what to pass', (invalid) => {
     const { jobWaits } = setup({});
     expect(() => jobWaits.notify(invalid as never)).toThrow('notify accepts an event from verifyWebhook');
   });
@@ -282,13 +282,13 @@ describe('a webhook', () => {
 it('uses bounded memory for 10,000 jobs, and releases it', async () => {
   const { jobWaits, clock, scheduler } = setup({});
   const abort = new AbortController();
-  const before = process.memoryUsage().heapUsed;
+  const initialHeap = process.memoryUsage().heapUsed;
   const waits = Array.from({ length: 10_000 }, (_, at) =>
     jobWaits.waitForJob(running(`job_${at}`), { signal: abort.signal }),
   );
   for (const wait of waits) wait.catch(() => {});
   await clock.advance(60_000);
-  expect(process.memoryUsage().heapUsed - before).toBeLessThan(100e6);
+  expect(process.memoryUsage().heapUsed - initialHeap).toBeLessThan(100e6);
   abort.abort();
   await Promise.allSettled(waits);
   expect(scheduler.busy).toBe(false);

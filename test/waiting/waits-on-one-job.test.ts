@@ -1,4 +1,4 @@
-// Several waits on one job: one polls, all get the result, and each ends independently.
+// Several waits: those on one job share its polls and end independently, and each client polls at its own rate.
 import { describe, expect, it } from 'vitest';
 import type { Job } from '../../src/schemas/job.js';
 import { JobDurations } from '../../src/store/learned-values.js';
@@ -13,18 +13,18 @@ import { virtualClock } from './virtual-clock.js';
 function setUp(response: (id: string, atMs: number) => Job, readMs = 0, setting: ProcessOptions = {}) {
   const clock = virtualClock();
   const startMs = clock.now();
-  const learned: [string, number][] = [];
-  const lengths = new JobDurations();
-  lengths.learn = (key, ms) => void learned.push([key, ms]);
+  const durations = new JobDurations();
+  // Learned durations would change the times of later polls.
+  durations.learn = () => {};
   const read = async (id: string) => {
     if (readMs > 0) await new Promise<void>((resolve) => void clock.after(readMs, resolve));
     return response(id, clock.now() - startMs);
   };
-  return { ...startProcess(read, { durations: lengths, ...setting }, clock), learned };
+  return startProcess(read, { durations, ...setting }, clock);
 }
 
-/** One poll per minute, after the first one. */
-const oneAMinute = () => pollLimits({ limit: 1 });
+/** Returns a limit of one poll per minute. The first poll is immediate. */
+const onePollPerMinute = () => pollLimits({ limit: 1 });
 
 describe('a later wait', () => {
   it('uses the result of a poll in flight', async () => {
@@ -53,29 +53,29 @@ describe('a later wait', () => {
 
 describe('a wait that ends', () => {
   it("leaves its position in the poll queue to the job's next wait", async () => {
-    const limits = oneAMinute();
+    const limits = onePollPerMinute();
     const { jobWaits, clock, polledIds } = setUp(done, 0, { limits });
     await clock.until(jobWaits.waitForJob('first'));
-    const end = new AbortController();
-    const ended = rejection(jobWaits.waitForJob('a', { signal: end.signal }));
+    const abort = new AbortController();
+    const ended = rejection(jobWaits.waitForJob('a', { signal: abort.signal }));
     const other = jobWaits.waitForJob('a');
     await clock.advance(10_000);
     expect(polledIds).toEqual(['first']);
-    end.abort('enough');
+    abort.abort('enough');
     expect(await ended).toBe('enough');
     await expect(clock.until(other)).resolves.toMatchObject({ id: 'a', status: 'completed' });
     expect(polledIds).toEqual(['first', 'a']);
   });
 
   it('removes the job from the poll queue if there is no other wait', async () => {
-    const limits = oneAMinute();
+    const limits = onePollPerMinute();
     const { jobWaits, clock, polledIds, scheduler } = setUp(done, 0, { limits });
     await clock.until(jobWaits.waitForJob('first'));
-    const end = new AbortController();
-    const ended = rejection(jobWaits.waitForJob('a', { signal: end.signal }));
+    const abort = new AbortController();
+    const ended = rejection(jobWaits.waitForJob('a', { signal: abort.signal }));
     const other = jobWaits.waitForJob('b');
     await clock.advance(10_000);
-    end.abort('enough');
+    abort.abort('enough');
     expect(await ended).toBe('enough');
     await clock.until(other);
     expect(polledIds).toEqual(['first', 'b']);
@@ -87,11 +87,11 @@ describe('a wait that ends', () => {
 
   it('makes the next wait poll immediately if its poll was in flight', async () => {
     const { jobWaits, clock, signals, pollTimes } = setUp(done, 5_000);
-    const end = new AbortController();
-    const ended = rejection(jobWaits.waitForJob('a', { signal: end.signal }));
+    const abort = new AbortController();
+    const ended = rejection(jobWaits.waitForJob('a', { signal: abort.signal }));
     const other = jobWaits.waitForJob('a');
     await clock.advance(2_000);
-    end.abort('enough');
+    abort.abort('enough');
     expect(await ended).toBe('enough');
     await clock.until(other);
     expect(pollTimes).toEqual([0, 2_000]);
@@ -125,7 +125,7 @@ describe('waits of clients with different rate limits', () => {
       return done(id);
     };
     const waitsOn = (limits: PollLimits) => startProcess(read, { limits, scheduler }, clock).jobWaits;
-    const [limited, free] = [waitsOn(oneAMinute()), waitsOn(NO_LIMITS)];
+    const [limited, free] = [waitsOn(onePollPerMinute()), waitsOn(NO_LIMITS)];
     await clock.until(Promise.all([limited.waitForJob('a'), free.waitForJob('b')]));
     const waits = [limited.waitForJob('c'), limited.waitForJob('d')];
     await clock.until(Promise.all(['e', 'f', 'g'].map((id) => free.waitForJob(id))));

@@ -9,18 +9,18 @@ import { running, startProcess } from './processes.js';
 const PARAMS = { model: 'svc-video-fast', duration: 5, resolution: '720p', prompt: 'a fox at dawn' } as const;
 const CALL = { call: 'videos', model: 'svc-video-fast', duration: 5, resolution: '720p' } as const;
 
-/** Sets up a service on a manual clock, whose jobs take a minute. */
+/** Sets up a service with a manual clock. Its jobs take a minute. */
 function setup() {
   const sandbox = createSandbox({ clock: 'manual', jobDurationMs: 60_000, limits: 'off' });
   const client = sandbox.client();
   /** Advances the clock until `work` settles. */
   const advanceUntilSettled = async <T>(work: Promise<T>): Promise<T> => {
-    let open = true;
+    let isPending = true;
     const close = () => {
-      open = false;
+      isPending = false;
     };
     work.then(close, close);
-    for (let second = 0; open && second < 600; second++) await sandbox.advance(1_000);
+    for (let second = 0; isPending && second < 600; second++) await sandbox.advance(1_000);
     return work;
   };
   return { sandbox, client, advanceUntilSettled };
@@ -42,7 +42,7 @@ describe('watchJob', () => {
     expect(updates.at(-1)).toMatchObject({ job: { status: 'completed' }, progress: 1, etaMs: 0 });
   });
 
-  it('estimates from completed jobs: progress grows up to 0.99, and etaMs is the time left', async () => {
+  it('estimates from completed jobs: progress grows to at most 0.99, and etaMs is the time left', async () => {
     const { client, advanceUntilSettled } = setup();
     expect(client.estimate(CALL).durationMs).toBeUndefined();
     await advanceUntilSettled(client.videos.createAndWait(PARAMS));
@@ -56,7 +56,7 @@ describe('watchJob', () => {
     expect((first?.progress ?? 0) * 60_000 + (first?.etaMs ?? 0)).toBeCloseTo(60_000, -3);
   });
 
-  it("learns each model, duration, and resolution separately, but a model's aliases together", async () => {
+  it("learns each model, duration, and resolution separately, but shares estimates between a model's aliases", async () => {
     const { client, advanceUntilSettled } = setup();
     await advanceUntilSettled(client.videos.createAndWait(PARAMS));
     expect(client.estimate({ ...CALL, duration: 10 }).durationMs).toBeUndefined();
@@ -64,7 +64,7 @@ describe('watchJob', () => {
     expect(client.estimate({ ...CALL, model: 'svc-video-gen-2-fast' }).durationMs).toBe(60_000);
   });
 
-  it('throws like waitForJob, after the last update', async () => {
+  it('throws like waitForJob', async () => {
     const { sandbox, client, advanceUntilSettled } = setup();
     sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_rejected' });
     const { job } = await client.videos.create(PARAMS);
@@ -89,9 +89,9 @@ describe('watchJob', () => {
       for await (const _ of client.watchJob(job)) break;
     };
     await advanceUntilSettled(loop());
-    const reads = sandbox.requests.length;
+    const requests = sandbox.requests.length;
     await sandbox.advance(60_000);
-    expect(sandbox.requests).toHaveLength(reads);
+    expect(sandbox.requests).toHaveLength(requests);
   });
 
   it('yields the same values that onUpdate receives', async () => {

@@ -26,7 +26,7 @@ const completedWebhook = (clock: VirtualClock) => verified(completedEvent('a', B
 const FULL = { limits: noSlotFor(() => 60_000) };
 
 describe('a verified webhook of a completed job', () => {
-  it('polls the job immediately if a poll is free', async () => {
+  it('makes the wait poll immediately if a poll slot is free within two seconds', async () => {
     for (const setting of [{}, { limits: noSlotFor(() => 2_000) }]) {
       const { clock, polledIds, wait } = await notifiedWait(done, setting);
       await expect(clock.until(wait)).resolves.toMatchObject({ status: 'completed', finalTokenCost: 4 });
@@ -66,8 +66,8 @@ describe('a verified webhook of a completed job', () => {
   });
 });
 
-describe('a later poll', () => {
-  /** Ends a wait with an event while no poll is free. */
+describe('a poll for the charge after the wait', () => {
+  /** Ends a wait with an event while no poll slot is free. */
   async function endByEvent(read: (id: string) => Job | Promise<Job>) {
     let fullMs = 60_000;
     const reported: object[] = [];
@@ -138,15 +138,16 @@ describe('a verified webhook whose buffer the server reuses', () => {
 
 describe('a wait polls its job instead of trusting', () => {
   const copies: Record<string, (event: WebhookEvent) => object> = {
-    'a spread copy': (event) => ({ ...event }),
-    'a structured clone': (event) => structuredClone(event),
-    'a JSON copy': (event) => JSON.parse(JSON.stringify(event)) as object,
-    'a copy with every own property': (event) => Object.defineProperties({}, Object.getOwnPropertyDescriptors(event)),
-    'an object that inherits from one': (event) => Object.create(event) as object,
+    'a spread copy of a verified event': (event) => ({ ...event }),
+    'a structured clone of a verified event': (event) => structuredClone(event),
+    'a JSON copy of a verified event': (event) => JSON.parse(JSON.stringify(event)) as object,
+    'a copy with every own property of a verified event': (event) =>
+      Object.defineProperties({}, Object.getOwnPropertyDescriptors(event)),
+    'an object that inherits from a verified event': (event) => Object.create(event) as object,
     'a hand-made event': () => completedEvent('a', BASE_URL),
   };
 
-  it.each(Object.entries(copies))('%s of a verified event', async (_, copy) => {
+  it.each(Object.entries(copies))('%s', async (_, copy) => {
     const { clock, wait } = await notifiedWait(done, FULL, async (clock) => copy(await completedWebhook(clock)));
     await expect(clock.until(wait)).resolves.toMatchObject({ finalTokenCost: 4 });
   });
@@ -190,7 +191,7 @@ it('only the signed content of a verified event counts, even if the event is mod
 });
 
 describe("a job's outcome is reported from its event", () => {
-  it('if no wait matches the job, and otherwise from the poll', async () => {
+  it('only if no wait polls the job', async () => {
     const reported: object[] = [];
     const jobs = { announce: (job: object) => void reported.push(job) };
     const { jobWaits, clock, wait } = await notifiedWait(done, { jobs });

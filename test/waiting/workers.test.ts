@@ -8,8 +8,8 @@ import { virtualClock } from './virtual-clock.js';
 
 const perRequestClock = () => Object.assign(virtualClock(), { perRequest: true });
 
-/** Creates a scheduler whose waits can stop without cleanup, like a request that has ended. */
-function openScheduler(clock = perRequestClock()) {
+/** Creates a scheduler whose waits can stop without cleanup, like those of a request that has ended. */
+function createScheduler(clock = perRequestClock()) {
   const scheduler = new PollScheduler(clock, () => 0.5);
   const limits = pollLimits();
   const join = (id: string) =>
@@ -19,7 +19,7 @@ function openScheduler(clock = perRequestClock()) {
 
 describe('a wait whose request ended without cleanup', () => {
   it('is evicted when another wait starts at least 100 seconds later', async () => {
-    const { clock, scheduler, join } = openScheduler();
+    const { clock, scheduler, join } = createScheduler();
     join('lost');
     await clock.advance(100_000);
     scheduler.leave(join('b'));
@@ -30,7 +30,7 @@ describe('a wait whose request ended without cleanup', () => {
   });
 
   it('leaves its poll to the next wait on the job after five seconds', async () => {
-    const { clock, scheduler, join } = openScheduler();
+    const { clock, scheduler, join } = createScheduler();
     const [abandoned, other] = [join('a'), join('a')];
     expect([scheduler.next(abandoned), scheduler.next(other)]).toEqual(['sleep', 'sleep']);
     await clock.advance(1_000);

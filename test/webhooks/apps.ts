@@ -20,13 +20,13 @@ export type Send = (
 /** Starts an app. */
 export type App = () => Promise<{ readonly send: Send } & AsyncDisposable>;
 
-const toUrl =
+const sendTo =
   (url: string): Send =>
   (path, init) =>
     fetch(url + path, { duplex: 'half', ...init } as RequestInit);
 
 const runningApp = (url: string, close: () => PromiseLike<void>) => ({
-  send: toUrl(url),
+  send: sendTo(url),
   [Symbol.asyncDispose]: close,
 });
 
@@ -48,7 +48,7 @@ export const inFastify =
     return runningApp(url, () => app.close());
   };
 
-/** Nest without decorators, which esbuild doesn't compile. */
+/** A Nest app without decorators, which esbuild doesn't compile. */
 export const inNest =
   (mount: (app: { use(path: string, handler: unknown): void }) => unknown): App =>
   async () => {
@@ -70,7 +70,7 @@ export const inHono =
     const app = new Hono();
     prepare(app);
     const server = serve({ fetch: app.fetch, port: 0, hostname: '127.0.0.1', overrideGlobalObjects: false });
-    await new Promise((ready) => server.once('listening', ready));
+    await new Promise((resolve) => server.once('listening', resolve));
     const { port } = server.address() as AddressInfo;
     return runningApp(`http://127.0.0.1:${port}`, async () => void server.close());
   };
@@ -103,7 +103,7 @@ interface LambdaResult {
   readonly isBase64Encoded?: boolean;
 }
 
-/** API Gateway with one event version. */
+/** AWS Lambda behind API Gateway, with one event version. */
 export const inLambda =
   (version: 'v1' | 'v2', lambda: (event: never) => Promise<unknown>): App =>
   async () => ({

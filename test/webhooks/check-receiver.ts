@@ -24,8 +24,8 @@ export async function checkReceiver(receiver: Receiver): Promise<void> {
   await waitUntil(() => timesHandled(receiver, valid.job) === 1, `${valid.job} is handled`);
 
   const { headers, body } = valid.sandbox.deliveries[0] ?? assert.fail('nothing was delivered');
-  const again = await fetch(receiver.url, { method: 'POST', headers, body });
-  assert.equal(again.status, 200, 'a duplicate event is acknowledged');
+  const duplicate = await fetch(receiver.url, { method: 'POST', headers, body });
+  assert.equal(duplicate.status, 200, 'a duplicate event is acknowledged');
 
   const previous = await deliverJob(receiver, { webhookSecret: SECRETS.previous });
   assert.equal(previous.status, 200, 'the previous secret is valid during a rotation');
@@ -81,9 +81,9 @@ function timesHandled(receiver: Receiver, job: string): number {
 
 /** Waits for an effect of another process. */
 export async function waitUntil(isMet: () => boolean | Promise<boolean>, condition: string): Promise<void> {
-  const end = performance.now() + PATIENCE_MS;
+  const deadline = performance.now() + PATIENCE_MS;
   while (!(await isMet())) {
-    if (performance.now() > end) assert.fail(`timed out waiting until ${condition}`);
+    if (performance.now() > deadline) assert.fail(`timed out waiting until ${condition}`);
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
 }

@@ -17,7 +17,7 @@ function clientWith(webhookSecret?: string | string[]): GenClient {
   return new GenClient({ apiKey: 'key', baseUrl: 'https://gen.test', webhookSecret });
 }
 
-test("a client verifies with its secret, the environment's, or the call's", async () => {
+test("a client verifies webhooks with its secret, the environment's, or the call's", async () => {
   expect(await clientWith('whsec_a').verifyWebhook(await requestFor('whsec_a'))).toEqual(event);
   expect(await clientWith(['whsec_b', 'whsec_a']).verifyWebhook(await requestFor('whsec_a'))).toEqual(event);
   vi.stubEnv('GEN_WEBHOOK_SECRET', 'whsec_env');
@@ -27,7 +27,7 @@ test("a client verifies with its secret, the environment's, or the call's", asyn
   await expect(other).rejects.toMatchObject({ reason: 'signature_mismatch' });
 });
 
-test('a client without a secret throws with the option and the variable to set', async () => {
+test('a client without a secret throws and says which option or variable to set', async () => {
   vi.stubEnv('GEN_WEBHOOK_SECRET', undefined);
   const rejected = clientWith().verifyWebhook(await requestFor('whsec_a'));
   const message = 'webhookSecret is missing. Pass { webhookSecret }, or set GEN_WEBHOOK_SECRET.';

@@ -43,7 +43,7 @@ describe.each(['before', 'after'] as const)('duplicates, acknowledged %s the wor
 });
 
 const LEASE_MS = 60_000;
-/** Time that a duplicate waits for the outcome of the first copy, plus a tolerance for timers. */
+/** Time that a duplicate waits for the outcome of the first delivery, plus a tolerance for timers. */
 const DUPLICATE_WAIT_MS = 1100;
 
 /** Creates a memory store with overrides for reads and for the nth write. The first write claims the event. */
@@ -64,8 +64,8 @@ function storeWith({ read, writes = [] }: { read?: () => unknown; writes?: reado
   };
 }
 
-/** Creates a handler that acknowledges after the work, on a manual clock. */
-function receiver(options: WebhookHandlerOptions) {
+/** Creates a handler that acknowledges after the work, with functions that send it deliveries. */
+function createReceiver(options: WebhookHandlerOptions) {
   const onError = vi.fn();
   const handler = handlerOf({ ack: 'after', leaseMs: LEASE_MS, onError, ...options });
   const send = async () => handler(await delivery());
@@ -88,7 +88,7 @@ async function advance(ms: number): Promise<void> {
   await settle();
 }
 
-/** Returns the status of a response that has arrived. */
+/** Returns the status of a response, or 'no response' if it hasn't arrived. */
 async function settledStatus(response: Promise<Response>): Promise<number | 'no response'> {
   const none = new Promise<'no response'>((resolve) => setImmediate(() => resolve('no response')));
   return Promise.race([response.then(({ status }) => status), none]);
@@ -107,7 +107,7 @@ describe('on a manual clock', () => {
     const shared = memoryStore();
     await claimElsewhere(shared, LEASE_MS);
     const read = vi.spyOn(shared, 'read');
-    const { send } = receiver({ store: shared, leaseMs: 45_000 });
+    const { send } = createReceiver({ store: shared, leaseMs: 45_000 });
     const sent = send();
     await advance(900);
     expect(await settledStatus(sent)).toBe('no response');
@@ -117,12 +117,12 @@ describe('on a manual clock', () => {
     expect(read).toHaveBeenCalledTimes(7);
   });
 
-  test('a duplicate is handled if the listener fails for the first copy', async () => {
+  test('a duplicate is handled if the listener fails for the first delivery', async () => {
     const listener = vi.fn().mockImplementationOnce(async () => {
       await new Promise((resolve) => setTimeout(resolve, 200));
       throw new Error('disk full');
     });
-    const { send, statusAfter } = receiver({ on: { '*': listener } });
+    const { send, statusAfter } = createReceiver({ on: { '*': listener } });
     const first = send();
     await advance(100);
     expect(await statusAfter(DUPLICATE_WAIT_MS)).toBe(200);
@@ -132,7 +132,7 @@ describe('on a manual clock', () => {
 
   test('a listener that never settles owns an event only until its lease expires', async () => {
     const listener = vi.fn().mockImplementationOnce(never);
-    const { send, statusAfter, reports } = receiver({ on: { '*': listener } });
+    const { send, statusAfter, reports } = createReceiver({ on: { '*': listener } });
     const first = send();
     await advance(0);
     expect(await statusAfter(DUPLICATE_WAIT_MS)).toBe(503);
@@ -153,7 +153,7 @@ describe('on a manual clock', () => {
       .mockImplementationOnce(() => lateWork.run().then(() => Promise.reject(new Error('late'))))
       .mockImplementationOnce(nextWork.run);
     const shared = memoryStore();
-    const { send, reports } = receiver({ store: shared, on: { '*': listener } });
+    const { send, reports } = createReceiver({ store: shared, on: { '*': listener } });
     const first = send();
     await advance(LEASE_MS + 10);
     expect((await first).status).toBe(500);
@@ -169,7 +169,7 @@ describe('on a manual clock', () => {
 
   test('a listener that succeeds after its lease is recorded, and later duplicates are acknowledged', async () => {
     const late = pendingWork();
-    const { send, statusAfter } = receiver({ on: { '*': late.run } });
+    const { send, statusAfter } = createReceiver({ on: { '*': late.run } });
     const first = send();
     await advance(LEASE_MS + 10);
     expect((await first).status).toBe(500);
@@ -181,16 +181,20 @@ describe('on a manual clock', () => {
 
   test('the lease starts before the store call, so it never expires earlier in the store', async () => {
     const delayWrite = () => new Promise((resolve) => setTimeout(resolve, 1_500));
-    const { statusAfter, reports } = receiver({ store: storeWith({ writes: [delayWrite] }), on: { '*': never } });
+    const { statusAfter, reports } = createReceiver({ store: storeWith({ writes: [delayWrite] }), on: { '*': never } });
     expect(await statusAfter(LEASE_MS + 10)).toBe(500);
     expect(reports()).toEqual([expect.stringContaining('The listener did not finish')]);
   });
 
   test.each(['before', 'after'] as const)(
-    'a store that never responds to a claim times out after two seconds, acknowledged %s',
+    'a store that never responds to a claim times out after two seconds (ack: %s)',
     async (ack) => {
       const listener = vi.fn();
-      const { statusAfter, reports } = receiver({ ack, store: storeWith({ read: never }), on: { '*': listener } });
+      const { statusAfter, reports } = createReceiver({
+        ack,
+        store: storeWith({ read: never }),
+        on: { '*': listener },
+      });
       expect(await statusAfter(1_990)).toBe('no response');
       await advance(20);
       expect(reports()).toEqual([
@@ -205,7 +209,10 @@ describe('on a manual clock', () => {
     ['completed', async () => {}, 200, []],
     ['failed', () => Promise.reject(new Error('disk full')), 500, ['disk full']],
   ])('%s work determines the response even if the store never records it', async (_, work, status, errors) => {
-    const { statusAfter, reports } = receiver({ store: storeWith({ writes: [() => {}, never] }), on: { '*': work } });
+    const { statusAfter, reports } = createReceiver({
+      store: storeWith({ writes: [() => {}, never] }),
+      on: { '*': work },
+    });
     expect(await statusAfter(LEASE_MS + 10)).toBe(status);
     expect(reports()).toEqual([...errors, expect.stringContaining('The store did not respond')]);
   });
@@ -216,11 +223,11 @@ describe('a store', () => {
   const storeError = expect.objectContaining({ name: 'ConnectionError', cause: new Error('connection lost') });
 
   test.each(['before', 'after'] as const)(
-    'that fails before an event is claimed is reported and causes a 500, acknowledged %s',
+    'that fails before an event is claimed is reported and causes a 500 (ack: %s)',
     async (ack) => {
       for (const shared of [storeWith({ read: unavailable }), storeWith({ writes: [unavailable] })]) {
         const listener = vi.fn();
-        const { send, onError } = receiver({ ack, store: shared, on: { '*': listener } });
+        const { send, onError } = createReceiver({ ack, store: shared, on: { '*': listener } });
         expect((await send()).status).toBe(500);
         expect(onError).toHaveBeenCalledExactlyOnceWith(storeError, event);
         expect(listener).not.toHaveBeenCalled();
@@ -229,7 +236,7 @@ describe('a store', () => {
   );
 
   test("that fails after the work doesn't undo it", async () => {
-    const { send, onError } = receiver({ store: storeWith({ writes: [() => {}, unavailable] }) });
+    const { send, onError } = createReceiver({ store: storeWith({ writes: [() => {}, unavailable] }) });
     expect((await send()).status).toBe(200);
     expect(onError).toHaveBeenCalledExactlyOnceWith(storeError, event);
   });
@@ -238,7 +245,7 @@ describe('a store', () => {
     const shared = memoryStore();
     const write = vi.spyOn(shared, 'write');
     const ttls = () => write.mock.calls.map(([, , { state }]) => state?.ttlMs);
-    expect((await receiver({ store: shared, leaseMs: 7000 }).send()).status).toBe(200);
+    expect((await createReceiver({ store: shared, leaseMs: 7000 }).send()).status).toBe(200);
     expect(ttls()).toEqual([7000, 3 * 86_400_000]);
     write.mockClear();
     await handlerOf({ store: shared, ack: 'after' })(await delivery({ ...event, id: 'evt_other' }));
@@ -249,7 +256,7 @@ describe('a store', () => {
     const shared = memoryStore();
     const client = { notify() {}, [STORE]: shared };
     const listener = vi.fn();
-    for (let copy = 0; copy < 2; copy++) {
+    for (let request = 0; request < 2; request++) {
       const handler = createWebhookHandler({ secret: SECRET, now: () => NOW_MS, client, on: { '*': listener } });
       expect((await handler(await delivery(event))).status).toBe(200);
     }

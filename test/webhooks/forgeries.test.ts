@@ -10,7 +10,7 @@ const signed = await signWebhook(event, { secret, now });
 const header = String(signed.headers['X-Service-Signature']);
 const body = new TextEncoder().encode(signed.body);
 
-/** An edit of a text or of bytes: the new content, its position, and its length. */
+/** An edit of a string or of bytes: the new content, its position, and the number of elements that it replaces. */
 interface Edit<T> {
   readonly at: number;
   readonly length: number;
@@ -56,9 +56,9 @@ test('rejects every mutated header or body, unless it is equivalent', async () =
     editsOf(text),
     editsOf(fc.uint8Array({ maxLength: 3 })),
     fc.constantFrom('header', 'body', 'both'),
-    async (inHeader, inBody, part) => {
-      const signature = part === 'body' ? header : String.fromCharCode(...applyEdits(charCodes(header), inHeader));
-      const bytes = part === 'header' ? body : Uint8Array.from(applyEdits([...body], inBody));
+    async (headerEdits, bodyEdits, part) => {
+      const signature = part === 'body' ? header : String.fromCharCode(...applyEdits(charCodes(header), headerEdits));
+      const bytes = part === 'header' ? body : Uint8Array.from(applyEdits([...body], bodyEdits));
       fc.pre(!isEquivalent(signature) || Buffer.compare(bytes, body) !== 0);
       count++;
       await expectRejected({ body: bytes, signature });
@@ -68,7 +68,7 @@ test('rejects every mutated header or body, unless it is equivalent', async () =
   expect(count).toBe(FORGERIES);
 });
 
-test('rejects every flipped bit of the body and the digest', async () => {
+test('rejects every flipped bit of the body and every changed digit of the digest', async () => {
   for (let bit = 0; bit < body.length * 8; bit++) {
     const changed = body.slice();
     changed[bit >> 3] = (changed[bit >> 3] ?? 0) ^ (1 << (bit & 7));

@@ -100,9 +100,9 @@ const PAGE = { 'x-gen-page': '1', 'sec-fetch-site': 'same-origin' };
 const JSON_PAGE = { ...PAGE, 'content-type': 'application/json' };
 
 const isSkipped = (name: string) => name === 'Nest' && whyNoNest() !== undefined;
-describe.each(Object.entries(MOUNTS).filter(([name]) => !isSkipped(name)))('%s', (_, open) => {
+describe.each(Object.entries(MOUNTS).filter(([name]) => !isSkipped(name)))('%s', (_, startApp) => {
   test('handles a signed event, and rejects a forged one', async () => {
-    await using app = await open();
+    await using app = await startApp();
     expect(await deliver(app)).toEqual([200, '']);
     expect(listener).toHaveBeenCalledExactlyOnceWith(`evt_${eventCount}`);
     expect(await deliver(app, 'whsec_forger')).toEqual([400, 'signature_mismatch']);
@@ -110,7 +110,7 @@ describe.each(Object.entries(MOUNTS).filter(([name]) => !isSkipped(name)))('%s',
   });
 
   test("creates a page's job, and relays its upload", async () => {
-    await using app = await open();
+    await using app = await startApp();
     const post = (verb: string, body: object) =>
       app.send(`/api/gen/${verb}`, { method: 'POST', headers: JSON_PAGE, body: JSON.stringify(body) });
     const key = 'b5f1c0de-0000-4000-8000-000000000001';
@@ -159,8 +159,8 @@ test.each<[string, App, string]>([
     inHono((app) => app.post('/webhooks', (c) => c.req.json().then(() => handler(c.req.raw)))),
     'was already read: verify first',
   ],
-])('behind %s, the log states the fix, and the response does not', async (_, open, fix) => {
-  await using app = await open();
+])('behind %s, the log states the fix, and the response does not', async (_, startApp, fix) => {
+  await using app = await startApp();
   expect(await deliver(app)).toEqual([500, 'body_unavailable']);
   const message = expect.stringContaining(fix);
   expect(consoleError).toHaveBeenCalledExactlyOnceWith(
@@ -169,7 +169,7 @@ test.each<[string, App, string]>([
   expect(listener).not.toHaveBeenCalled();
 });
 
-test('a handler mounted with use receives the entire URL, and Express handles its errors', async () => {
+test('a handler mounted with `use` receives the entire URL, and Express handles its errors', async () => {
   const app = express();
   const url = toNodeHandler((request) => new Response(request.url));
   app.use('/outputs', url);

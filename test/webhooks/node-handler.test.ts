@@ -52,10 +52,10 @@ describe('the request', () => {
     ],
   ])('%s, and its connection is reused', async (_, handler, status) => {
     const didRead: boolean[] = [];
-    const onNode = toNodeHandler(handler);
+    const nodeHandler = toNodeHandler(handler);
     await using served = await listen((incoming, outgoing) => {
       outgoing.once('finish', () => didRead.push(incoming.readableDidRead));
-      onNode(incoming, outgoing);
+      nodeHandler(incoming, outgoing);
     });
     const { headers } = await signWebhook(event, { secret: SECRET });
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
@@ -115,7 +115,7 @@ describe('the response', () => {
     expect(await response.text()).toBe('created');
   });
 
-  test("to HEAD has GET's headers and no body, which is canceled", async () => {
+  test("to HEAD has GET's headers, and its body is canceled instead of sent", async () => {
     const cancel = vi.fn();
     const body = () => new ReadableStream({ cancel }, { highWaterMark: 0 });
     await using served = await serveWeb(() => new Response(body(), { headers: { 'content-length': '5000' } }));
@@ -124,7 +124,7 @@ describe('the response', () => {
     await vi.waitFor(() => expect(cancel).toHaveBeenCalledOnce(), PATIENCE_MS);
   });
 
-  test("of 100 MB isn't buffered beyond what the client reads", async () => {
+  test('of 100 MB is pulled only as fast as the client reads', async () => {
     const megabyte = randomBytes(MEGABYTE);
     let pulled = 0;
     const body = new ReadableStream(
@@ -157,7 +157,7 @@ describe('the response', () => {
     expect([received, hash.digest('hex')]).toEqual([100 * MEGABYTE, expected.digest('hex')]);
   });
 
-  test('sends its headers before the first byte of a slow body', async () => {
+  test('has headers that arrive before the first byte of a slow body', async () => {
     const { readable, writable } = new TransformStream();
     await using served = await serveWeb(() => new Response(readable));
     const response = await fetch(served.url);
@@ -261,7 +261,7 @@ describe('a handler', () => {
       return locked;
     },
   };
-  test.each(Object.entries(failing))('%s gets a 500, or passes its error to `next`', async (_, handler) => {
+  test.each(Object.entries(failing))('%s causes a 500, or passes its error to `next`', async (_, handler) => {
     await using served = await serveWeb(handler);
     const response = await fetch(served.url);
     expect([response.status, await response.text()]).toEqual([500, '']);
@@ -275,10 +275,10 @@ describe('a handler', () => {
     );
   });
 
-  test.each([undefined, {}, 'handler'])('is rejected if it is %j', (none) => {
+  test.each([undefined, {}, 'handler'])('is rejected if it is %j', (invalid) => {
     const message = expect.stringContaining('handler must be a function that accepts a Request');
     // @ts-expect-error: JavaScript callers can pass anything.
-    expect(() => toNodeHandler(none)).toThrow(expect.objectContaining({ name: 'GenError', message }));
+    expect(() => toNodeHandler(invalid)).toThrow(expect.objectContaining({ name: 'GenError', message }));
   });
 
   test('can be any function from a Request to a Response, and the result fits each framework', () => {

@@ -52,7 +52,7 @@ describe.skipIf(whyNoNest())('Nest', () => {
   );
 
   test.each(['express', 'fastify'])(
-    'logs the fix without rawBody on %s',
+    'logs how to enable rawBody if it is disabled on %s',
     async (platform) => {
       const program = await compileForNest('test/receivers/nest-controllers.ts');
       const args = [program, platform, 'parsed'];

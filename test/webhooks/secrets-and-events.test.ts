@@ -63,11 +63,11 @@ describe('the event', () => {
 
   test('retains undocumented fields and types', async () => {
     for (const data of [{ archive: 7 }, null, undefined, 'text', []]) {
-      const later = { ...event, type: 'job.archived', region: 'eu', data };
-      expect(await accept(later)).toEqual(later);
+      const undocumented = { ...event, type: 'job.archived', region: 'eu', data };
+      expect(await accept(undocumented)).toEqual(undocumented);
     }
-    const more = { ...event, data: { ...event.data, job: { ...event.data.job, progress: 7 } }, v: 2 };
-    expect(await accept(more)).toEqual(more);
+    const extended = { ...event, data: { ...event.data, job: { ...event.data.job, progress: 7 } }, v: 2 };
+    expect(await accept(extended)).toEqual(extended);
   });
 
   test.each([null, undefined, '', 'https://gen.test/v1/jobs/job_1/output'])(

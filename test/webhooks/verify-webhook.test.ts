@@ -22,7 +22,7 @@ const signed = await signWebhook(event, { secret, now });
 const signature = String(signed.headers['X-Service-Signature']);
 const digest = signature.slice(signature.indexOf('v1=') + 3);
 
-/** Returns a webhook's verification error. */
+/** Returns the error of a rejected verification. */
 async function verificationError(verified: Promise<unknown>): Promise<WebhookVerificationError> {
   const error = await rejection(verified);
   if (!WebhookVerificationError.isInstance(error)) throw error;
@@ -43,22 +43,25 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-describe.each(["the runtime's crypto", 'WebCrypto'])('with %s', (crypto) => {
+describe.each(["the runtime's crypto", 'WebCrypto'])('verification with %s', (crypto) => {
   const useCrypto = () => {
     if (crypto === 'WebCrypto') vi.stubGlobal('process', undefined);
   };
 
-  test.each(vectors)('openssl creates the same signature for $name', async ({ secret, timestamp, body, digest }) => {
-    useCrypto();
-    const bytes = Uint8Array.from(atob(body), (char) => char.charCodeAt(0));
-    const headers = { 'x-service-signature': `t=${timestamp},v1=${digest}` };
-    const options = { secret, now: () => Number(timestamp) * 1000 };
-    expect(await verifyWebhook({ body: bytes, headers }, options)).toMatchObject({ type: /^job\./ });
-    const last = bytes.length - 1;
-    bytes[last] = (bytes[last] ?? 0) ^ 1;
-    const error = await verificationError(verifyWebhook({ body: bytes, headers }, options));
-    expect(error.reason).toBe('signature_mismatch');
-  });
+  test.each(vectors)(
+    "accepts openssl's signature for $name, and rejects a changed body",
+    async ({ secret, timestamp, body, digest }) => {
+      useCrypto();
+      const bytes = Uint8Array.from(atob(body), (char) => char.charCodeAt(0));
+      const headers = { 'x-service-signature': `t=${timestamp},v1=${digest}` };
+      const options = { secret, now: () => Number(timestamp) * 1000 };
+      expect(await verifyWebhook({ body: bytes, headers }, options)).toMatchObject({ type: /^job\./ });
+      const last = bytes.length - 1;
+      bytes[last] = (bytes[last] ?? 0) ^ 1;
+      const error = await verificationError(verifyWebhook({ body: bytes, headers }, options));
+      expect(error.reason).toBe('signature_mismatch');
+    },
+  );
 });
 
 describe('the body', () => {
@@ -123,7 +126,7 @@ describe('the timestamp', () => {
     [-300_000, '300 s in the future'],
     [86_400_000, '86400 s ago'],
     [-86_400_000, '86400 s in the future'],
-  ])('is rejected with a clock difference of %i ms, with the difference in the message', async (skewMs, actual) => {
+  ])('is rejected with a clock difference of %i ms, and the message states the difference', async (skewMs, actual) => {
     const error = await verificationError(verifyAt(skewMs));
     expect(error.reason).toBe('timestamp_out_of_tolerance');
     expect(error.message).toContain(actual);
@@ -170,7 +173,7 @@ test("rejects and cancels a body that doesn't end within ten seconds", async () 
 });
 
 describe("a body's size", () => {
-  /** Creates a body that never ends and counts the bytes read. */
+  /** Creates a body that never ends and counts its reads. */
   function endlessBody() {
     const usage = { pulls: 0, isCanceled: false };
     const body = new ReadableStream(
@@ -188,7 +191,7 @@ describe("a body's size", () => {
     return { body, usage };
   }
 
-  test("is limited to a megabyte or the caller's limit, without reading more", async () => {
+  test("is limited to a megabyte or the caller's limit, and no more is read", async () => {
     const { body, usage } = endlessBody();
     const error = await verificationError(verifyWebhook(streamingRequest(body, signed.headers), { secret, now }));
     expect(error).toMatchObject({ reason: 'body_too_large', message: expect.stringContaining('1048576 bytes') });

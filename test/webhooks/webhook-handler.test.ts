@@ -15,7 +15,7 @@ describe('responds', () => {
     expect(listener).toHaveBeenCalledOnce();
   });
 
-  test.each(['GET', 'HEAD', 'PUT', 'DELETE', 'OPTIONS'])('405 for %s, with the allowed method', async (method) => {
+  test.each(['GET', 'HEAD', 'PUT', 'DELETE', 'OPTIONS'])('405 for %s, and lists the allowed method', async (method) => {
     const response = await handlerOf({})(new Request(HOOK, { method }));
     expect(response.status).toBe(405);
     expect(response.headers.get('allow')).toBe('POST');
@@ -77,7 +77,7 @@ describe('listeners', () => {
     expect(listener).toHaveBeenCalledOnce();
   });
 
-  test.each(['before', 'after'] as const)("run in their own request's async context, acknowledged %s", async (ack) => {
+  test.each(['before', 'after'] as const)("run in their own request's async context (ack: %s)", async (ack) => {
     const tenant = new AsyncLocalStorage<string>();
     const calls: unknown[] = [];
     const fail = async (event: { id: string }) => {
@@ -106,7 +106,7 @@ describe('listeners', () => {
   });
 });
 
-describe('acknowledged before the work', () => {
+describe("ack: 'before'", () => {
   test("responds immediately, and calls the runtime's waitUntil", async () => {
     const work = pendingWork();
     const waitUntil = vi.fn();
@@ -141,7 +141,7 @@ describe('acknowledged before the work', () => {
     expect(onError).not.toHaveBeenCalled();
   });
 
-  test('reports a waitUntil that throws, without other effects', async () => {
+  test('reports a waitUntil that throws, and still acknowledges the event', async () => {
     const onError = vi.fn();
     const waitUntil = () => {
       throw new TypeError('Illegal invocation');
@@ -175,7 +175,7 @@ describe('acknowledged before the work', () => {
   });
 });
 
-describe('acknowledged after the work', () => {
+describe("ack: 'after'", () => {
   test('responds with the result, and handles a failed event when it is retried', async () => {
     const listener = vi.fn().mockRejectedValueOnce(new Error('disk full'));
     const handler = handlerOf({ ack: 'after', on: { '*': listener }, onError: () => {} });
@@ -253,9 +253,9 @@ describe('signWebhook', () => {
     expect(Object.keys(bare.headers)).toEqual(['Content-Type', 'X-Service-Timestamp', 'X-Service-Signature']);
   });
 
-  test.each([undefined, null, 7])('rejects %j as an event', async (none) => {
+  test.each([undefined, null, 7])('rejects %j as an event', async (invalid) => {
     // @ts-expect-error: JavaScript callers may forget it.
-    const rejected = signWebhook(none, { secret: SECRET });
+    const rejected = signWebhook(invalid, { secret: SECRET });
     await expect(rejected).rejects.toThrow('event must be an object or a string');
   });
 });
@@ -270,14 +270,11 @@ describe('without onError, the console', () => {
     consoleError.mockReset();
   });
 
-  test.each(['before', 'after'] as const)(
-    "receives a listener's error with its event, acknowledged %s",
-    async (ack) => {
-      const fail = () => Promise.reject(new Error('disk full'));
-      await handlerOf({ ack, on: { '*': fail } })(await delivery());
-      await vi.waitFor(() => expect(consoleError.mock.calls).toEqual([[new Error('disk full'), event]]), PATIENCE_MS);
-    },
-  );
+  test.each(['before', 'after'] as const)("receives a listener's error with its event (ack: %s)", async (ack) => {
+    const fail = () => Promise.reject(new Error('disk full'));
+    await handlerOf({ ack, on: { '*': fail } })(await delivery());
+    await vi.waitFor(() => expect(consoleError.mock.calls).toEqual([[new Error('disk full'), event]]), PATIENCE_MS);
+  });
 
   test("receives a failing store's error", async () => {
     const shared = { ...memoryStore(), read: () => Promise.reject(new Error('connection lost')) };

@@ -26,7 +26,7 @@ test("a listener receives its type's event, and a misspelled type doesn't compil
   expectTypeOf(createWebhookHandler).toBeCallableWith({ secret: 'whsec', on: { 'job.complete': () => {} } });
 });
 
-/** Handles an event as a receiver does that calls verifyWebhook. */
+/** Handles an event like a receiver that calls verifyWebhook. */
 function linkOf(event: WebhookEvent): string {
   switch (event.type) {
     case 'job.completed':
@@ -58,9 +58,9 @@ test('switch (event.type) narrows the event, and other types have unknown data',
 test("a comparison with a misspelled type doesn't compile, and undocumented types need a string", () => {
   const archived = (event: WebhookEvent): boolean => String(event.type) === 'job.archived';
   // @ts-expect-error: the type is job.completed.
-  const misspelt = (event: WebhookEvent): boolean => event.type === 'job.complete';
+  const misspelled = (event: WebhookEvent): boolean => event.type === 'job.complete';
   expectTypeOf(archived).returns.toBeBoolean();
-  expectTypeOf(misspelt).returns.toBeBoolean();
+  expectTypeOf(misspelled).returns.toBeBoolean();
 });
 
 test("an event's job has neither errorMessage nor finalTokenCost", () => {

@@ -101,7 +101,7 @@ describe('a redirected create', () => {
     ['fetch: the same method elsewhere', 307, 'https://other.test/v1/videos'],
     ['a moved API', 308, '/v2/videos'],
     ['another scheme', 302, 'gen://videos'],
-  ])('is rejected, and not sent a second time: %s (%i)', async (_source, status, location) => {
+  ])('is rejected and not sent a second time: %s (%i)', async (_source, status, location) => {
     const modes: string[] = [];
     const { client, requests } = stubbed((_received, { redirect }) => {
       modes.push(redirect);

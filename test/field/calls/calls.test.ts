@@ -1,4 +1,4 @@
-// Queries, URLs, idempotency keys, and fallback models that callers pass. Each row: source, input, expected value.
+// Queries, bodies, URLs, idempotency keys, and fallback models that callers pass. Each row: source, input, expected value.
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { type ClientOptions, GenError, JobFailedError, PreflightError } from '../../../src/index.js';
 import { createSandbox } from '../../../src/sandbox/index.js';
@@ -125,7 +125,7 @@ describe('recover', () => {
   it.each([
     ['the only one', ['svc-video-pro']],
     ['the second one', ['svc-video-mini', 'svc-video-pro']],
-  ])('rejects with the failed job, and the rejection of its fallback as the cause: %s', async (_, models) => {
+  ])("rejects with the failed job and its fallback's rejection as the cause: %s", async (_, models) => {
     const sandbox = createSandbox({ jobDurationMs: 0 });
     for (const _ of models) sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_failed' });
     let creates = 0;

@@ -1,4 +1,4 @@
-// Failed polls of a paid job, for each way to wait: most are retried, and some end the wait.
+// Failed polls of a paid job in each kind of wait: most are retried, and some end the wait.
 import { DelayedError } from 'bullmq';
 import { describe, expect, it } from 'vitest';
 import type { GenJobData } from '../../../src/adapters/bullmq/call-record.js';
@@ -35,9 +35,9 @@ function setup(poll: () => Promise<Response>, count: number) {
   return { sandbox, client };
 }
 
-type Way = (client: GenClient, sandbox: Sandbox) => Promise<unknown>;
+type Wait = (client: GenClient, sandbox: Sandbox) => Promise<unknown>;
 
-const WAYS: readonly (readonly [name: string, way: Way])[] = [
+const WAITS: readonly (readonly [name: string, wait: Wait])[] = [
   ['createAndWait', (client) => client.videos.createAndWait(PARAMS, { pollIntervalMs: POLL_MS })],
   [
     'a durable run',
@@ -92,10 +92,10 @@ async function runQueuedCall(client: GenClient, sandbox: Sandbox): Promise<unkno
   }
 }
 
-async function outcomeOf(way: Way, poll: () => Promise<Response>, count: number): Promise<string> {
+async function outcomeOf(wait: Wait, poll: () => Promise<Response>, count: number): Promise<string> {
   const { sandbox, client } = setup(poll, count);
   let outcome: string | undefined;
-  const settled = way(client, sandbox).then(
+  const settled = wait(client, sandbox).then(
     () => {
       outcome = 'completed';
     },
@@ -109,7 +109,7 @@ async function outcomeOf(way: Way, poll: () => Promise<Response>, count: number)
   return outcome ?? 'never ended';
 }
 
-describe.each(WAYS)('%s', (_, way) => {
+describe.each(WAITS)('%s', (_, wait) => {
   it.each<[source: string, poll: () => Promise<Response>, count: number]>([
     ['Node: refused', socketError('ECONNREFUSED', 'connect'), 3],
     ['Node: unknown host', socketError('ENOTFOUND', 'getaddrinfo'), 3],
@@ -124,7 +124,7 @@ describe.each(WAYS)('%s', (_, way) => {
     ['F0b: a sign-in page with status 200', page(200), 4],
     ['F0b: a page with status 502', page(502), 8],
   ])('polls again after %s', async (_source, poll, count) => {
-    expect(await outcomeOf(way, poll, count)).toBe('completed');
+    expect(await outcomeOf(wait, poll, count)).toBe('completed');
   });
 
   it.each<[source: string, poll: () => Promise<Response>, count: number]>([
@@ -135,6 +135,6 @@ describe.each(WAYS)('%s', (_, way) => {
     ]),
     ['F0b: five pages in a row', page(404), 5],
   ])('ends after %s', async (_source, poll, count) => {
-    expect(await outcomeOf(way, poll, count)).not.toBe('completed');
+    expect(await outcomeOf(wait, poll, count)).not.toBe('completed');
   });
 });

@@ -54,7 +54,7 @@ describe("an HTML page isn't a response from the service", () => {
     if (APIError.isInstance(error)) expect(error.recovery).toBe('retry_later');
   });
 
-  it('its error describes the page instead of an invalid API key or an unknown job', async () => {
+  it('but its error describes the page instead of an invalid API key or an unknown job', async () => {
     const error = await pollError(403, html('Just a moment...'), HTML);
     expect(error.message).toMatch(/received a web page instead of the service's response \(403, "Just a moment..."\)/);
   });
@@ -64,7 +64,7 @@ describe("an HTML page isn't a response from the service", () => {
     ['PUT', 403],
     ['PUT', 404],
     ['POST', 403],
-  ])("an upload's %s that gets one is retried (%d)", async (method, status) => {
+  ])("and an upload's %s that receives one is retried (%d)", async (method, status) => {
     const sandbox = createSandbox();
     let pages = 1;
     const fetch = (input: string, init?: RequestInit) => {
@@ -82,14 +82,14 @@ describe("an HTML page isn't a response from the service", () => {
     ['JSON with another content type', 404, '{"error":{"code":"job_not_found"}}', HTML],
     ['truncated JSON', 404, '{"error":{"code":"job_no', { 'content-type': 'application/problem+json' }],
     ['no body', 404, '', {}],
-  ])('but %s is', async (_, status, body, headers) => {
+  ])('unlike %s', async (_, status, body, headers) => {
     const error = await pollError(status, body, headers);
     expect(failureKindOf(error)).toBe('refused');
     expect(endsWait(error)).toBe(true);
     expect(isUnknownJob(error)).toBe(true);
   });
 
-  it('with status 429 is a rate limit, and a job may exist', async () => {
+  it('and with status 429 it is a rate limit, and a job may exist', async () => {
     const error = await pollError(429, html('Too many requests'), { ...HTML, 'retry-after': '7' });
     expect(error).toBeInstanceOf(RateLimitError);
     expect((error as RateLimitError).retryAfterMs).toBe(7_000);
@@ -97,7 +97,7 @@ describe("an HTML page isn't a response from the service", () => {
   });
 });
 
-describe('a rejection with status 200', () => {
+describe('a response with status 200', () => {
   const job = { id: 'job_1', status: 'processing', mediaType: 'video' };
   it.each<[source: string, body: object, code: string]>([
     ['openclaw#69578', { data: null, error: { code: 'job_not_found', message: 'no' } }, 'job_not_found'],
@@ -109,7 +109,7 @@ describe('a rejection with status 200', () => {
       { error: { code: 'insufficient_balance' }, data: { top_up_url: 'https://x.test' } },
       'insufficient_balance',
     ],
-  ])('%s', async (_, body, code) => {
+  ])('is a rejection: %s', async (_, body, code) => {
     const error = await pollError(200, JSON.stringify(body), { 'content-type': 'application/json' });
     expect(error).toBeInstanceOf(APIError);
     expect((error as APIError).code).toBe(code);
@@ -127,12 +127,12 @@ describe('a rejection with status 200', () => {
     ['error: null next to a job', { success: true, error: null, data: { job } }],
     ['an error next to a job', { error: { code: 'warning' }, data: { job } }],
     ['a job without an envelope that has its own error', { ...job, error: { code: 'generation_failed' } }],
-  ])('is not %s', async (_, body) => {
+  ])("isn't a rejection: %s", async (_, body) => {
     const { client } = stubbed(() => new Response(JSON.stringify(body)));
     expect(await client.jobs.get('job_1')).toMatchObject({ id: 'job_1' });
   });
 
-  it("instead of a response to an upload's PUT rejects with its code", async () => {
+  it("and an error to an upload's PUT rejects with the error's code", async () => {
     const sandbox = createSandbox();
     const body = { data: null, error: { code: 'dispatch_disabled', message: 'Come back later.' } };
     const fetch = async (input: string, init?: RequestInit) =>
@@ -142,7 +142,7 @@ describe('a rejection with status 200', () => {
     expect(await rejection(upload)).toMatchObject({ step: 'put', cause: { code: 'dispatch_disabled' } });
   });
 
-  it('without an error is reported as a missing job', async () => {
+  it('without a job or an error rejects with a ResponseError', async () => {
     expect(await pollError(200, '{"data":{}}', {})).toBeInstanceOf(ResponseError);
   });
 });

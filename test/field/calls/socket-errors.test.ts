@@ -4,7 +4,7 @@ import { ConnectionError } from '../../../src/index.js';
 import { provesUnsent } from '../../../src/rules/delivery.js';
 import { failureKindOf } from '../../../src/rules/failure-kind.js';
 
-/** Creates a system call's error, as in libuv. */
+/** Creates the error of a failed system call, like libuv. */
 const systemError = (syscall: string, code: string) =>
   Object.assign(new Error(`${syscall} ${code} 203.0.113.7:443`), { code, syscall, errno: -113 });
 const codedError = (code: string, message = code) => Object.assign(new Error(message), { code });
@@ -46,7 +46,7 @@ describe('a request was never sent', () => {
     ['Node: expired certificate', codedError('CERT_HAS_EXPIRED')],
     ['Node: certificate of another host', codedError('ERR_TLS_CERT_ALTNAME_INVALID')],
     ['Node: certificate for another purpose', codedError('INVALID_PURPOSE', 'unsuitable certificate purpose')],
-    ['Node: certificate chain longer than its issuer allows', codedError('PATH_LENGTH_EXCEEDED')],
+    ['Node: certificate chain that is longer than its issuer allows', codedError('PATH_LENGTH_EXCEEDED')],
     ['Node: rejected certificate', codedError('CERT_REJECTED')],
     ['Node: certificate with a malformed date', codedError('ERROR_IN_CERT_NOT_AFTER_FIELD')],
     ['Node: revocation list with a malformed date', codedError('ERROR_IN_CRL_NEXT_UPDATE_FIELD')],

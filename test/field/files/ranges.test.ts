@@ -91,7 +91,7 @@ describe('a condition', () => {
     ],
     ['a date, for a file without one', { range: 'bytes=0-4', 'if-range': new Date().toUTCString() }, 200],
     ['if-range without a range', { 'if-range': etag }, 200],
-    ['a condition, which precedes the range', { range: 'bytes=0-4', 'if-none-match': etag }, 304],
+    ['a condition, which takes precedence over the range', { range: 'bytes=0-4', 'if-none-match': etag }, 304],
   ])('%s', async (_source, headers, status) => {
     const response = await request(headers);
     expect(response.status).toBe(status);

@@ -41,7 +41,7 @@ describe.each(FILES)('$what ($source)', ({ head, bytes, type = '', name, sent })
   });
 });
 
-describe("the guide's table", () => {
+describe('docs/files.md', () => {
   const guide = readFileSync(new URL('../../../docs/files.md', import.meta.url), 'utf8');
   const recognized = [...new Set(FILES.flatMap(({ bytes }) => bytes ?? []))];
 
@@ -51,7 +51,7 @@ describe("the guide's table", () => {
     expect(listed).toEqual(recognized.filter((type) => (uploadTypeOf(type) ?? 'rejected') === kind).sort());
   });
 
-  it('lists the type that is sent', () => {
+  it('states the type that is sent', () => {
     const [heic, webp, mp4] = ['image/heic', 'image/webp', 'video/mp4'].map((type) => {
       const { head = '' } = FILES.find(({ bytes }) => bytes === type) ?? {};
       return bytesOf(head);

@@ -1,5 +1,5 @@
 // A file's type from its first bytes and its label, and the type that an upload sends. Sources: `file-type` is that package's
-// test suite, `ftyps` the registry of MP4 brands, and the rest are public threads, standards, or devices' files.
+// test suite, `ftyps` the registry of MP4 brands, `own` is this project, and the rest are public threads, standards, or devices' files.
 
 /** One file. `bytes` is the type from its bytes alone, `sent` the one with its label. Undefined if unknown. */
 export interface FileRow {

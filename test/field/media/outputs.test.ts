@@ -35,7 +35,7 @@ const file = (body: Uint8Array<ArrayBuffer>, headers: Record<string, string> = {
 });
 const labeled = (body: Uint8Array<ArrayBuffer>, type: string, encoding?: string) =>
   file(body, { 'content-type': type, ...(encoding && { 'content-encoding': encoding }) });
-/** The length is that of the encoded bytes. */
+/** The content-length counts the encoded bytes. */
 const GZIPPED = { 'content-encoding': 'gzip', 'content-length': '99' };
 
 /** Creates a client whose service sends these responses for the file. The last one repeats. */
@@ -124,9 +124,9 @@ describe.each<[source: string, what: string, FileResponse, extension: string, co
   });
 
   // A range of encoded bytes isn't a range of the file.
-  const ways = response.headers === GZIPPED ? ['GET'] : ['GET', 'HEAD', 'bytes=0-1', 'bytes=900-'];
-  it.each(ways)('is served with its type for %s', async (requested) => {
-    const init = requested.startsWith('bytes') ? { headers: { range: requested } } : { method: requested };
+  const kinds = response.headers === GZIPPED ? ['GET'] : ['GET', 'HEAD', 'bytes=0-1', 'bytes=900-'];
+  it.each(kinds)('is served with its type for %s', async (kind) => {
+    const init = kind.startsWith('bytes') ? { headers: { range: kind } } : { method: kind };
     const { headers } = await serveFile(clientOf([response]).client, init);
     // Without the first bytes, a label that browsers support is retained.
     const types = [contentType, ...(init.method === 'GET' ? [] : [response.headers?.['content-type']])];
@@ -152,7 +152,7 @@ describe.each<[source: string, FileResponse]>([
     expect(await saveAndDescribe(recovered.client)).toMatchObject({ name: 'job_1.mp4' });
   });
 
-  it('gets a 502 from an output handler', async () => {
+  it('makes an output handler respond 502', async () => {
     expect((await serveFile(clientOf([response]).client)).status).toBe(502);
   });
 });
@@ -202,16 +202,19 @@ describe('a file that is not published yet', () => {
     },
   );
 
-  it.each(NOT_PUBLISHED)('%s later: one request, with the same advice', async (_, rejection) => {
-    const { client, requests } = clientOf([rejection], { completedAt: '2020-01-01T00:00:00.000Z' });
-    expect(await saveAndDescribe(client)).toMatchObject({ recovery: 'retry_later' });
-    expect(requests).toEqual(['GET']);
-  });
+  it.each(NOT_PUBLISHED)(
+    '%s long after completion: one request, and the error suggests a retry',
+    async (_, rejection) => {
+      const { client, requests } = clientOf([rejection], { completedAt: '2020-01-01T00:00:00.000Z' });
+      expect(await saveAndDescribe(client)).toMatchObject({ recovery: 'retry_later' });
+      expect(requests).toEqual(['GET']);
+    },
+  );
 
   it.each<[string, (client: GenClient, job: object) => Promise<object>]>([
     ['jobs.output', (client, job) => client.jobs.output(job as { id: string })],
     ['saveOutput', saveAndDescribe],
-  ])('is recognized by the completion time of the job that was passed to %s', async (_, open) => {
+  ])('is recognized by the completion time of the job passed to %s', async (_, open) => {
     const { client, requests } = clientOf([rejected(400, 'video_not_ready'), file(MP4)], { completedAt: null });
     const outcome = await open(client, { id: 'job_1', completedAt: new Date().toISOString() });
     expect(outcome).not.toHaveProperty('recovery');
