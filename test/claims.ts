@@ -159,7 +159,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     [
       'they count as lost after 30 seconds',
       'test/budget/time.test.ts',
-      'marks its creates as lost after 30 seconds, keeps their tokens reserved, and blocks no others',
+      'of a crashed process expires after 30 seconds, but the tokens of its creates stay reserved',
     ],
   ],
   'docs/telemetry.md': [
@@ -210,8 +210,8 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     ],
     [
       'grow from 10 seconds to at most five minutes',
-      'test/rules/run-keys.test.ts',
-      'grows from 10 s to five minutes, so that half an hour takes at most 60 steps',
+      'test/rules/run-steps.test.ts',
+      'with the rules %j and a running job after %i ms is followed by another poll in %i ms',
     ],
   ],
   'docs/agents.md': [

@@ -21,7 +21,7 @@ interface Program {
   run(client: GenClient, signal: AbortSignal): Promise<unknown>;
 }
 
-/** Jobs take 15 s, and the first create gets a 503. */
+/** Makes jobs take 15 s, and the first create get a 503. */
 function slowService({ clock, state, jobs }: Simulation): void {
   let isFirst = true;
   state.respond = () => {
@@ -109,7 +109,7 @@ const PROGRAMS: Readonly<Record<string, Program>> = {
     prepare: createJob,
     run: (client, signal) => client.jobs.get('job_1', { signal }),
   },
-  'saveOutput, once the file is stored': {
+  'saveOutput after the file is stored': {
     prepare: createJob,
     run: (client, signal) => client.jobs.storing({ name: 'saveOutput', jobId: 'job_1', signal }, async () => {}),
   },
@@ -155,37 +155,37 @@ async function abortAt(program: Program, index: number, mode: (typeof MODES)[num
   await program.prepare?.(world, process);
   const { controller, signal, listeners } = countedSignal();
   const point = pointAt(index, mode, () => controller.abort(REASON));
-  const after = clock.after;
-  clock.after = (ms, fire, options) => after(ms, () => point.fire(fire), options);
+  const originalAfter = clock.after;
+  clock.after = (ms, fire, options) => originalAfter(ms, () => point.fire(fire), options);
   process.life.pass = point.pass;
   let outcome: unknown = 'pending';
   const run = errorOf(program.run(process.client, signal)).then((error) => {
     outcome = error;
   });
-  const where = () => `${mode}: ${point.reached ?? 'the end'}`;
+  const position = () => `${mode}: ${point.reached ?? 'the end'}`;
   await clock.until(Promise.race([run, point.whenReached]));
   if (!point.reached) return undefined;
-  clock.after = after;
+  clock.after = originalAfter;
   const postedBefore = posted.includes(KEY);
   for (let turn = 0; turn < 20; turn++) await settle();
   await clock.advance(ABORT_MS);
   // An abort during the last await can come too late.
-  expect([REASON, undefined], where()).toContain(outcome);
+  expect([REASON, undefined], position()).toContain(outcome);
   point.release();
   await run;
   await clock.advance(45_000);
-  expect(listeners(), where()).toBe(0);
+  expect(listeners(), position()).toBe(0);
   // After the abort, no request may be sent, except one whose start was delayed.
-  if (mode !== 'not started') expect(posted.includes(KEY), where()).toBe(postedBefore);
+  if (mode !== 'not started') expect(posted.includes(KEY), position()).toBe(postedBefore);
   const next = open();
   const { errors } = await clock.until(resumeAll(next.client));
-  expect(errors, where()).toEqual([]);
+  expect(errors, position()).toEqual([]);
   const usage = await next.budget.usage();
   const uncounted = jobs.has('without a budget') ? PRICE : 0;
-  expect(usage, where()).toMatchObject({ reservedTokens: 0, unresolved: [] });
-  expect(usage.spentTokens, where()).toBe(charged() - uncounted);
+  expect(usage, position()).toMatchObject({ reservedTokens: 0, unresolved: [] });
+  expect(usage.spentTokens, position()).toBe(charged() - uncounted);
   // An upload may remain if the abort came with its first response: it has no bytes.
-  expect([...uploads.values()], where()).not.toContain('PUT');
+  expect([...uploads.values()], position()).not.toContain('PUT');
   return point.reached;
 }
 

@@ -74,7 +74,7 @@ describe('a budget', () => {
     await expect.poll(() => budget.usage()).toMatchObject({ spentTokens: 0, reservedTokens: 0 });
   });
 
-  test('releases no tokens if the service rejects the retry of a lost create before it checks the key', async () => {
+  test('keeps the tokens of a lost create after a 401 to its retry, and releases them after a 400', async () => {
     const responses = [
       () => json({ success: true, data: { job: { id: 'job_0', status: 'processing' }, quoted_token_cost: 10 } }),
       () => Promise.reject(new TypeError('socket closed')),
@@ -114,7 +114,7 @@ describe('a budget', () => {
     },
   );
 
-  test('of the client counts in addition to the budget of the call', async () => {
+  test('passed to the client counts in addition to one passed to a call', async () => {
     const { sandbox, client, budget } = openClient({ maxTokens: 1_000 });
     const tenant = scopedBudget({ maxTokens: 10, scope: 'tenant-7' });
     await client.videos.create(VIDEO, { budget: tenant });
@@ -183,7 +183,7 @@ describe('an unknown price', () => {
     expect(await budget.usage()).toMatchObject({ spentTokens: 50, reservedTokens: 0 });
   });
 
-  test("is rejected if unknownPrice is 'refuse'", async () => {
+  test("rejects the create if unknownPrice is 'refuse'", async () => {
     const { sandbox, client } = openClient({ unknownPrice: 'refuse' });
     const error = await errorOf(client.videos.create(VIDEO));
     expect(error).toMatchObject({ code: 'budget_exceeded', estimateTokens: undefined, leftTokens: 35 });
@@ -193,7 +193,7 @@ describe('an unknown price', () => {
     expect(sandbox.requests).toHaveLength(0);
   });
 
-  test('is estimated by a function until the real price is learned', async () => {
+  test('is estimated by a function, which may return undefined', async () => {
     const priced: unknown[] = [];
     const unknownPrice: BudgetOptions['unknownPrice'] = (job) => {
       priced.push(job);

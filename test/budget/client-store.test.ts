@@ -16,7 +16,7 @@ describe('a budget without its own store', () => {
     expect((await budget.usage()).spentTokens).toBe(10);
   });
 
-  test('and without a scope shares its tokens with all others, whether set by call, client, or withOptions (U1)', async () => {
+  test('or scope shares its tokens with all others, whether passed to a call, a client, or withOptions (U1)', async () => {
     const sandbox = openSandbox();
     const store = memoryStore();
     const unscoped = () => createBudget({ maxTokens: 25 });

@@ -21,8 +21,8 @@ beforeEach(async () => {
 const deleteUpload = () =>
   sandbox.faults.add({ match: creates, status: 404, code: 'reference_upload_not_found', times: 2 });
 
-const client = () => sandbox.client({ budget, maxRetries: 0 });
-const create = (idempotencyKey: string) => client().videos.create(params, { idempotencyKey });
+const newClient = () => sandbox.client({ budget, maxRetries: 0 });
+const create = (idempotencyKey: string) => newClient().videos.create(params, { idempotencyKey });
 /** Returns the key in a create's error. */
 const failedKey = (idempotencyKey: string): Promise<string> =>
   create(idempotencyKey).then(
@@ -34,7 +34,7 @@ describe('a create sent with a derived key because the service deleted its uploa
   describe.each([
     ['a short key', 'order-1'],
     ['the longest key', 'k'.repeat(255)],
-  ])('whose response was lost: %s', (_, key) => {
+  ])('whose response was lost (%s)', (_, key) => {
     let errorKey = '';
 
     beforeEach(async () => {

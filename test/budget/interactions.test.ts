@@ -49,11 +49,11 @@ describe('two budgets of one call', () => {
 it('resume() affects no creates in flight, whether of its process or of another', async () => {
   const { promise: responded, resolve: respond } = deferred();
   const { clock, open, posted } = simulate();
-  const one = open();
-  const slow = one.client.withOptions({ fetch: (url, init) => responded.then(() => one.fetch(url, init)) });
+  const first = open();
+  const slow = first.client.withOptions({ fetch: (url, init) => responded.then(() => first.fetch(url, init)) });
   const call = slow.videos.createAndWait(VIDEO, { idempotencyKey: 'order-1' });
   await clock.advance(10);
-  for (const { client } of [open(), one])
+  for (const { client } of [open(), first])
     expect(await clock.until(resumeAll(client))).toEqual({ keys: [], errors: [] });
   respond();
   await clock.until(call);
@@ -62,11 +62,11 @@ it('resume() affects no creates in flight, whether of its process or of another'
 
 it("a crashed process's create can be retried with its key while another create waits for its price", async () => {
   const { clock, open, state } = simulate();
-  const one = open();
+  const first = open();
   state.respond = () => 'never';
-  one.client.videos.create(VIDEO, { idempotencyKey: 'order-1' }).catch(() => {});
+  first.client.videos.create(VIDEO, { idempotencyKey: 'order-1' }).catch(() => {});
   await clock.advance(10);
-  one.life.isDead = true;
+  first.life.isDead = true;
   state.respond = () => 'created';
   const { client, budget } = open();
   const startMs = clock.now();
@@ -79,20 +79,20 @@ it("a crashed process's create can be retried with its key while another create 
   expect(await budget.usage()).toMatchObject({ spentTokens: 2 * PRICE, reservedTokens: 0 });
 });
 
-it('a failure counts as delivered only after its call rejects, so a crash before that delivers it again', async () => {
+it('a failure is recorded as delivered only after its call rejects', async () => {
   const { clock, open, state } = simulate();
   state.outcomes = [failure];
-  const one = open();
+  const first = open();
   let isReported = false;
   let writes = 0;
   const store: Store = {
-    ...one.store,
+    ...first.store,
     write: (...args) => {
       writes += Number(isReported);
-      return one.store.write(...args);
+      return first.store.write(...args);
     },
   };
-  const client = one.client.withOptions({ store });
+  const client = first.client.withOptions({ store });
   const call = client.videos.createAndWait(VIDEO).catch(() => {
     isReported = true;
   });

@@ -23,7 +23,7 @@ function drawEvents(faults: readonly Fault[]): fc.Arbitrary<WorldEvent[]> {
     ms: createMs,
   };
   const advanceMs = fc.oneof(fc.nat({ max: 2_000 }), fc.nat({ max: 90_000 }));
-  const share = fc.oneof(
+  const fraction = fc.oneof(
     fc.constantFrom(-1, -0.1, -0.01, 0.01, 0.1, 0.99),
     fc.double({ min: -1, max: 1, noNaN: true }),
   );
@@ -32,7 +32,7 @@ function drawEvents(faults: readonly Fault[]): fc.Arbitrary<WorldEvent[]> {
     fc.oneof(
       { weight: 12, arbitrary: fc.record(create) },
       { weight: 4, arbitrary: fc.record({ ...type('advance'), ms: advanceMs }) },
-      { weight: 1, arbitrary: fc.record({ ...type('jump'), share }) },
+      { weight: 1, arbitrary: fc.record({ ...type('jump'), fraction }) },
       { weight: 1, arbitrary: fc.record({ ...type('kill'), process: PROCESS }) },
       { weight: 1, arbitrary: fc.record({ ...type('outage'), process: PROCESS, fault: outage }) },
       { weight: 2, arbitrary: fc.record({ ...type('poll'), process: PROCESS, job: fc.nat({ max: 30 }) }) },
@@ -41,7 +41,7 @@ function drawEvents(faults: readonly Fault[]): fc.Arbitrary<WorldEvent[]> {
   );
 }
 
-function options(unknownPrice: WorldOptions['unknownPrice']): fc.Arbitrary<WorldOptions> {
+function drawOptions(unknownPrice: WorldOptions['unknownPrice']): fc.Arbitrary<WorldOptions> {
   return fc.record({
     maxTokens: fc.integer({ min: 1, max: 400 }),
     per: fc.constantFrom('total' as const, 'day' as const, 'month' as const),
@@ -55,9 +55,9 @@ const FAULTS: readonly Fault[] = ['no price', 'lost', 'late', 'not created', 're
 
 describe('with any faults of the service, processes, store, and clock', () => {
   test.each([
-    ['one at a time', options('one-at-a-time'), FAULTS],
+    ['one at a time', drawOptions('one-at-a-time'), FAULTS],
     // A create without a price in its response counts at the user's estimate.
-    ['estimated', options('estimate'), FAULTS.filter((fault) => fault !== 'no price')],
+    ['estimated', drawOptions('estimate'), FAULTS.filter((fault) => fault !== 'no price')],
   ] as const)(
     "a period's jobs cost at most its limit plus one job, with unknown prices %s",
     async (_, anyOptions, faults) => {
@@ -79,15 +79,15 @@ describe('with any faults of the service, processes, store, and clock', () => {
     120_000,
   );
 
-  test('a clock that is set back briefly releases no reservation of a live process', async () => {
+  test('a clock that is set back by 1 ms releases no reservation of a live process', async () => {
     const create = (process: number, key: number, fault: Fault, ms = 0): WorldEvent => {
       return { type: 'create', process, kind: 0, key, fault, ms };
     };
     const startMs = Date.parse('2026-01-31T23:45:00Z');
     const world = { maxTokens: 1, per: 'total', prices: [1, 1], unknownPrice: 'one-at-a-time', startMs } as const;
-    const before = [create(0, 0, 'none', 1), create(2, 0, 'no price', 1), create(1, 0, 'no price')];
-    const after = [create(0, 1, 'none'), create(2, 1, 'none'), create(0, 2, 'no price')];
-    const back: WorldEvent = { type: 'jump', share: -1 / 86_400_000 };
-    expect(await runWorld(world, [...before, back, ...after])).toMatchObject({ jobs: 1 });
+    const createsBefore = [create(0, 0, 'none', 1), create(2, 0, 'no price', 1), create(1, 0, 'no price')];
+    const createsAfter = [create(0, 1, 'none'), create(2, 1, 'none'), create(0, 2, 'no price')];
+    const clockJump: WorldEvent = { type: 'jump', fraction: -1 / 86_400_000 };
+    expect(await runWorld(world, [...createsBefore, clockJump, ...createsAfter])).toMatchObject({ jobs: 1 });
   });
 });

@@ -4,7 +4,7 @@ import { createBudget, GenClient, memoryStore } from '../../src/index.js';
 import { ledgerOf } from '../../src/ledger/ledger.js';
 import { systemClock } from '../../src/runtime/clock.js';
 
-/** Opens a client with a budget whose jobs have this status, and tracks the keys in its store. */
+/** Opens a client with a budget, and a service whose jobs have this status. Tracks the keys in the store. */
 function openProgram(status: 'processing' | 'completed') {
   const keys = new Set<string>();
   const store = memoryStore();
@@ -21,29 +21,29 @@ function openProgram(status: 'processing' | 'completed') {
   };
   const budget = createBudget({ maxTokens: 1e9, store });
   const client = new GenClient({ apiKey: 'k', baseUrl: 'https://x.example', rateLimit: 'off', fetch, budget });
-  const recorded = () => [...keys].filter((key) => /^(create|job|index)\//.test(key));
-  return { client, budget, recorded, ledger: ledgerOf(store, systemClock) };
+  const storedKeys = () => [...keys].filter((key) => /^(create|job|index)\//.test(key));
+  return { client, budget, storedKeys, ledger: ledgerOf(store, systemClock) };
 }
 
 const CALLS = Array.from({ length: 50 }, (_, at) => ({ prompt: `fox ${at}` }));
 
 test("a finished create leaves no value in the store, unless its key is the caller's", async () => {
-  const { client, budget, recorded } = openProgram('completed');
+  const { client, budget, storedKeys } = openProgram('completed');
   await Promise.all(CALLS.map((params) => client.images.createAndWait(params)));
-  expect(recorded()).toEqual([]);
+  expect(storedKeys()).toEqual([]);
   const idempotencyKey = 'order-17';
   await client.images.createAndWait({ prompt: 'a fox' }, { idempotencyKey });
-  expect(recorded()).toEqual([expect.stringMatching(/^create\/.*\/order-17$/)]);
+  expect(storedKeys()).toEqual([expect.stringMatching(/^create\/.*\/order-17$/)]);
   expect((await budget.usage()).spentTokens).toBe(3 * 51);
 });
 
 test('the ledger retains the newest 10,000 creates that no call waits for, and counts the cost of all', async () => {
-  const { client, budget, recorded, ledger } = openProgram('processing');
+  const { client, budget, storedKeys, ledger } = openProgram('processing');
   await Promise.all(CALLS.map((params) => client.images.create(params)));
-  expect(recorded().length).toBeGreaterThanOrEqual(2 * CALLS.length);
+  expect(storedKeys().length).toBeGreaterThanOrEqual(2 * CALLS.length);
   for (let at = 0; at < 9_990; at++) ledger.retain(`account/later ${at}`);
-  await expect.poll(() => recorded().filter((key) => key.startsWith('create/')).length).toBe(10);
+  await expect.poll(() => storedKeys().filter((key) => key.startsWith('create/')).length).toBe(10);
   for (let at = 0; at < 10; at++) ledger.retain(`account/last ${at}`);
-  await expect.poll(recorded).toEqual([]);
+  await expect.poll(storedKeys).toEqual([]);
   expect(await budget.usage()).toMatchObject({ spentTokens: 3 * CALLS.length, reservedTokens: 0 });
 });

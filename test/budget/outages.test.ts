@@ -64,7 +64,7 @@ it.each([
   ['a server', false],
   ['Workers', true],
 ])(
-  'the outcome of a job is written once after an outage in which it was polled 1,000 times (%s)',
+  'polls of the same job in an outage share their pending write (%s)',
   async (_, perRequest) => {
     const { clock, open, jobs } = simulate({ perRequest });
     const { client, budget, life } = open({ budget: priced });
@@ -79,7 +79,7 @@ it.each([
     life.isDisconnected = false;
     await clock.advance(15_000);
     await settleAll();
-    // A rule runs several times until the step has read its keys and, on Workers, when its request retries it.
+    // A rule runs several times until the step has read its keys and, on Workers, again when a request retries it.
     expect(rules.mock.calls.length).toBeLessThan(30);
     rules.mockRestore();
     expect(await clock.until(budget.usage())).toMatchObject({ spentTokens: jobs.size * PRICE, reservedTokens: 0 });
@@ -115,14 +115,14 @@ it('a create reserves its price again before it is sent if its process was disco
   const slow = open({ budget, ...slowLimits });
   const quick = open({ budget });
   await clock.until(slow.client.withOptions({ budget: undefined }).videos.create(VIDEO));
-  const late = track(slow.client.videos.create(VIDEO, { idempotencyKey: 'late' }));
+  const slowCreate = track(slow.client.videos.create(VIDEO, { idempotencyKey: 'slow' }));
   await clock.advance(1_000);
   slow.life.isDisconnected = true;
   await clock.advance(40_000);
   await clock.until(quick.client.videos.create(VIDEO, { idempotencyKey: 'quick' }));
   slow.life.isDisconnected = false;
   await clock.advance(40_000);
-  expect([late.state, posted.includes('late')]).toEqual(['BudgetExceededError', false]);
+  expect([slowCreate.state, posted.includes('slow')]).toEqual(['BudgetExceededError', false]);
   expect(await quick.budget.usage()).toMatchObject({ spentTokens: PRICE, reservedTokens: 0 });
 });
 
@@ -202,7 +202,7 @@ it('a resume() that times out releases the creates that it has claimed', async (
   expect((await clock.until(resumeAll(other.client))).keys.toSorted()).toEqual(['a', 'b', 'c']);
 });
 
-it.each(['fails', 'hangs'] as const)('an abort ends resume() immediately while the store %s', async (how) => {
+it.each(['fails', 'hangs'] as const)('an abort ends resume() immediately while the store %s', async (failure) => {
   const { clock, state, open, crash } = simulate();
   const old = open();
   state.outcomes = [1, 2].map(() => ({ status: 'failed', errorCode: 'generation_failed' }));
@@ -210,21 +210,21 @@ it.each(['fails', 'hangs'] as const)('an abort ends resume() immediately while t
   await crash(old);
   const { client, life } = open();
   const stop = new AbortController();
-  let yielded = 0;
+  let yieldedCount = 0;
   const disrupt = () => {
-    yielded += 1;
-    Object.assign(life, how === 'fails' ? { isDisconnected: true } : { isDead: true });
+    yieldedCount += 1;
+    Object.assign(life, failure === 'fails' ? { isDisconnected: true } : { isDead: true });
   };
   const loop = track(resumeWith(client, { signal: stop.signal }, disrupt));
-  while (yielded === 0) await clock.advance(100);
+  while (yieldedCount === 0) await clock.advance(100);
   await settleAll();
-  expect([yielded, loop.state]).toEqual([1, 'pending']);
+  expect([yieldedCount, loop.state]).toEqual([1, 'pending']);
   stop.abort();
   await settleAll();
   expect(loop.state).not.toBe('pending');
 });
 
-it('a file stored by another process completes the create, even if the job was never polled', async () => {
+it('marking a file as stored in another process completes the create, even if its job was never polled', async () => {
   const { clock, state, open } = simulate();
   const [first, second] = [open(), open()];
   state.outcomes = [{ status: 'processing' }];
@@ -234,7 +234,7 @@ it('a file stored by another process completes the create, even if the job was n
   expect(await unfinishedKeys(second.client)).toEqual([]);
 });
 
-it('warns once about the unfinished creates of other accounts', async () => {
+it('a client warns once about the unfinished creates of other accounts', async () => {
   const { clock, open } = simulate();
   const old = open({ account: 'old' });
   for (let create = 0; create < 3; create++) await clock.until(old.client.videos.create(VIDEO));
@@ -250,13 +250,13 @@ it('warns once about the unfinished creates of other accounts', async () => {
 async function resumeWith(
   client: GenClient,
   options: Parameters<GenClient['resume']>[0],
-  yielded = () => {},
+  onYield = () => {},
 ): Promise<string[]> {
   const keys: string[] = [];
   try {
     for await (const { idempotencyKey } of client.resume(options)) {
       keys.push(idempotencyKey);
-      yielded();
+      onYield();
     }
   } catch {
     // Only its completion matters.

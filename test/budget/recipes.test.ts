@@ -57,7 +57,7 @@ test.skipIf(whyNoRedis())("tenant-budgets: a tenant can't spend another tenant's
   expect(await responses[3]?.json()).toMatchObject({ spentTokens: 40, leftTokens: 60 });
 });
 
-test('a test runs every recipe', () => {
+test('every recipe has a test', () => {
   const text = readFileSync(join(ROOT, 'test/budget/recipes.test.ts'), 'utf8');
   const missing = readdirSync(join(ROOT, 'examples/budgets')).filter(
     (name) => !text.includes(`examples/budgets/${name.replace(/\.ts$/, '.js')}`),

@@ -6,7 +6,7 @@ import { startRedis, whyNoRedis } from '../redis/real-redis.js';
 import { clientWithBudget, openService, runInSequence, VIDEO } from './service.js';
 
 test.skipIf(whyNoRedis())(
-  'creates reject within the store timeout while Redis is unavailable, without sending anything',
+  'creates reject without sending anything while Redis is unavailable, and count again after it recovers',
   async () => {
     const redis = await startRedis({ isPersistent: true });
     // A typical user configuration: commands wait for the connection and are retried.

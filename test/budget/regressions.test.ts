@@ -28,7 +28,7 @@ it("a run continues in its budget after another wait has thrown its job's failur
   expect(await budget.usage()).toMatchObject({ spentTokens: PRICE, reservedTokens: 0 });
 });
 
-it("a run's second create reserves tokens even though its first key has ended", async () => {
+it("a repeated run's second create reserves tokens, although its first job failed in an earlier call", async () => {
   const { clock, state, open, charged } = simulate();
   const { client } = open({ budget: { maxTokens: 15 } });
   const keys = ['k1', 'k2', 'k3'];
@@ -71,7 +71,7 @@ it('release has no effect once the create has a response', async () => {
   expect(await budget.usage()).toMatchObject({ spentTokens: PRICE, reservedTokens: 0 });
 });
 
-describe('a create whose response was lost', () => {
+describe('a create whose response was lost or has no price', () => {
   it('expires at the end of the next period, however many others are lost later', async () => {
     const { clock, state, open } = simulate();
     const { client, budget } = open({ budget: { per: 1_000, unknownPrice: () => PRICE }, timeoutMs: 10 });

@@ -25,8 +25,8 @@ export interface AcceptedJob {
   readonly quotedTokens: number | undefined;
 }
 
-/** Reserves tokens in a store's budget as a process does. */
-export function reserverOn(store: Store, clock: Clock, terms: BudgetTerms) {
+/** Creates a reserver, which reserves tokens in a store's budget as a process does. */
+export function createReserver(store: Store, clock: Clock, terms: BudgetTerms) {
   const ledger = ledgerOf(store, clock);
   return {
     async reserve({ idempotencyKey: key, signal, ...order }: Order) {

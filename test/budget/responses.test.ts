@@ -16,7 +16,7 @@ afterEach(() => {
 
 const EDIT = { model: 'svc-video-fast', prompt: 'snow', source_video_url: 'https://x.test/a.mp4' } as const;
 
-describe('50 creates of 12 tokens with a limit of 24 cost at most 36', () => {
+describe('creates of 12 tokens with a limit of 24 cost at most 36', () => {
   test.each([
     ['every response is cut off after the job is created', () => new TypeError('terminated')],
     ['the job has no status', ({ id }) => json({ success: true, data: { job: { id } } })],
@@ -73,7 +73,7 @@ describe('50 creates of 12 tokens with a limit of 24 cost at most 36', () => {
 });
 
 describe('a price that is missing from the response', () => {
-  test("is learned from the finished job's charge, and logged until then", async () => {
+  test("is learned from the finished job's charge, and its absence is logged", async () => {
     const service = openService({ respond: unpriced, polledFields: (finalTokenCost) => ({ finalTokenCost }) });
     const warn = vi.fn();
     const logger: Logger = { error() {}, warn, info() {}, debug() {} };
@@ -107,7 +107,7 @@ describe('a price that is missing from the response', () => {
     expect(await budget.usage()).toMatchObject({ spentTokens: 0, unresolved: [expect.any(String)] });
   });
 
-  test("doesn't delay creates with learned prices that fit even if prices rise", async () => {
+  test('blocks creates of the same kind, but not creates with learned prices', async () => {
     const service = openService({ respond: (job) => (job.number === 2 ? unpriced(job) : quoted(job)) });
     const { client } = clientWithBudget(service, { maxTokens: 1_000 });
     await client.videos.create(VIDEO);
@@ -118,16 +118,16 @@ describe('a price that is missing from the response', () => {
     expect(String(rejected[0])).toContain('while creates have no response or no price yet');
     expect(service.jobs.size).toBe(3);
   });
-
-  test("is corrected if a job's charge differs from its quote", async () => {
-    const service = openService({ polledFields: (tokens) => ({ finalTokenCost: tokens / 2 }) });
-    const { client, budget } = clientWithBudget(service, { maxTokens: LIMIT });
-    await client.jobs.get((await client.videos.create(VIDEO)).job.id);
-    expect(await budget.usage()).toMatchObject({ spentTokens: 6, leftTokens: 18 });
-  });
 });
 
-describe('lost responses', () => {
+test("a create's cost is corrected if its job's charge differs from the quote", async () => {
+  const service = openService({ polledFields: (tokens) => ({ finalTokenCost: tokens / 2 }) });
+  const { client, budget } = clientWithBudget(service, { maxTokens: LIMIT });
+  await client.jobs.get((await client.videos.create(VIDEO)).job.id);
+  expect(await budget.usage()).toMatchObject({ spentTokens: 6, leftTokens: 18 });
+});
+
+describe('creates with an unknown outcome', () => {
   test('count at the learned price once a create of the same kind has a response', async () => {
     let lostResponses = 1;
     const service = openService({
@@ -167,7 +167,7 @@ describe('lost responses', () => {
     });
   });
 
-  test.each([409, 408, 425, 499])('stay reserved after a %i, which leaves the outcome unknown', async (status) => {
+  test.each([409, 408, 425, 499])('stay reserved after a %i', async (status) => {
     const service = openService({
       respond: (job) => (job.number === 1 ? quoted(job) : json({ error: { code: 'conflict' } }, { status })),
     });
@@ -195,7 +195,7 @@ test('edits, whose price depends on the source, exceed the limit by at most one 
   expect(service.chargedTokens()).toBeGreaterThanOrEqual(100);
 });
 
-test('a key that two concurrent calls use counts once, even if one of them is rejected', async () => {
+test('an idempotency key that two concurrent calls use counts once, even if one of them is rejected', async () => {
   let posts = 0;
   const service = openService();
   const { client, budget } = clientWithBudget(service, { maxTokens: 100 });

@@ -1,4 +1,4 @@
-// A budget whose store hangs, fails, or is slow, and its number of store requests.
+// A budget whose store hangs or fails, and the number of its store requests.
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { createBudget, GenError } from '../../src/index.js';
 import { createStore, memoryStore } from '../../src/ledger/stores.js';
@@ -35,7 +35,7 @@ function openClient(options: ServiceOptions = {}, maxTokens = 100) {
 }
 
 /** Advances the time until the call settles. Returns its duration and its error. */
-async function timed(call: Promise<unknown>): Promise<{ readonly ms: number; readonly error: unknown }> {
+async function measure(call: Promise<unknown>): Promise<{ readonly ms: number; readonly error: unknown }> {
   const startMs = Date.now();
   const error = await advanceUntil(errorOf(call), 50);
   return { ms: Date.now() - startMs, error };
@@ -47,7 +47,7 @@ describe.each(['reads', 'writes'] as const)('a store whose %s hang', (hangs) => 
     state.hangs = hangs;
     const controller = new AbortController();
     setTimeout(() => controller.abort(), 200);
-    const { ms, error } = await timed(client.videos.create(VIDEO, { signal: controller.signal }));
+    const { ms, error } = await measure(client.videos.create(VIDEO, { signal: controller.signal }));
     expect(error).toMatchObject({ name: 'AbortError' });
     expect(ms).toBeLessThanOrEqual(250);
     expect(service.jobs.size).toBe(0);
@@ -56,7 +56,7 @@ describe.each(['reads', 'writes'] as const)('a store whose %s hang', (hangs) => 
   test("rejects a create after the store's timeout, and the error states that nothing was sent", async () => {
     const { state, client } = openClient();
     state.hangs = hangs;
-    const { ms, error } = await timed(client.videos.create(VIDEO, { timeoutMs: 200 }));
+    const { ms, error } = await measure(client.videos.create(VIDEO, { timeoutMs: 200 }));
     expect(error).toMatchObject({
       name: 'ConnectionError',
       attempts: 0,
@@ -73,7 +73,7 @@ describe.each(['reads', 'writes'] as const)('a store whose %s hang', (hangs) => 
         return service.fetch(input, init);
       },
     });
-    const { ms, error } = await timed(hanging.videos.create(VIDEO));
+    const { ms, error } = await measure(hanging.videos.create(VIDEO));
     expect(error).toBeUndefined();
     expect(ms).toBeLessThanOrEqual(2_100);
     state.hangs = 'nothing';
@@ -84,7 +84,7 @@ describe.each(['reads', 'writes'] as const)('a store whose %s hang', (hangs) => 
     const { state, client, budget } = openClient({ polledFields: () => ({ status: 'failed' }) });
     const { job } = await client.videos.create(VIDEO);
     state.hangs = hangs;
-    const { ms, error } = await timed(client.jobs.get(job.id));
+    const { ms, error } = await measure(client.jobs.get(job.id));
     expect(error).toBeUndefined();
     expect(ms).toBeLessThanOrEqual(2_100);
     state.hangs = 'nothing';
@@ -103,7 +103,7 @@ test("a create rejects with the store's configuration error", async () => {
 });
 
 describe('creates that wait for a budget', () => {
-  test('are sent in order, together poll the store at most twice a second, and reject immediately on an abort', async () => {
+  test('are sent in order, poll the store at most twice a second in total, and reject immediately on an abort', async () => {
     const responses: (() => void)[] = [];
     const { state, service, client, budget } = openClient({}, 10_000);
     const slow = client.withOptions({
@@ -125,11 +125,11 @@ describe('creates that wait for a budget', () => {
       );
     });
     await vi.advanceTimersByTimeAsync(50);
-    const before = state.calls;
+    const callsBefore = state.calls;
     await vi.advanceTimersByTimeAsync(4_000);
-    expect(state.calls - before).toBeLessThanOrEqual(8);
+    expect(state.calls - callsBefore).toBeLessThanOrEqual(8);
     controller.abort();
-    const { ms } = await timed(Promise.all(waiting.filter((_, number) => number % 10 === 0)));
+    const { ms } = await measure(Promise.all(waiting.filter((_, number) => number % 10 === 0)));
     expect(ms).toBeLessThanOrEqual(50);
     for (const respond of responses) respond();
     await advanceUntil(Promise.all([first, ...waiting]));
@@ -151,8 +151,8 @@ describe('creates that wait for a budget', () => {
     expect(state.calls).toBe(4);
     for (let count = 0; count < 100; count++) create();
     await vi.advanceTimersByTimeAsync(50);
-    const before = state.calls;
+    const callsBefore = state.calls;
     await vi.advanceTimersByTimeAsync(2_000);
-    expect(state.calls - before).toBeLessThanOrEqual(4);
+    expect(state.calls - callsBefore).toBeLessThanOrEqual(4);
   });
 });

@@ -1,4 +1,4 @@
-// Periods, leases, and clocks, on the sandbox's manual clock.
+// Periods, leases, and clocks, in virtual time.
 import { describe, expect, test } from 'vitest';
 import type { BudgetOptions } from '../../src/index.js';
 import { clientStore } from '../../src/ledger/client-ledger.js';
@@ -9,7 +9,7 @@ import { createSandbox, type SandboxOptions } from '../../src/sandbox/index.js';
 import { memoryStoreOn, type Store } from '../../src/store/store.js';
 import { scopedBudget } from '../support/scoped-budget.js';
 import { virtualClock } from '../waiting/virtual-clock.js';
-import { type Order, reserverOn } from './reserver.js';
+import { createReserver, type Order } from './reserver.js';
 import { VIDEO } from './service.js';
 
 const DAY_MS = 86_400_000;
@@ -62,15 +62,15 @@ describe('creates', () => {
     const options = { limits: 'documented', startTime } as const;
     const { sandbox, budget, client, chargedFrom } = openClient({ maxTokens: 5_000, per: 'day' }, options);
     await client.videos.create(VIDEO);
-    const before = Promise.allSettled(Array.from({ length: 489 }, () => client.videos.create(VIDEO)));
+    const callsBefore = Promise.allSettled(Array.from({ length: 489 }, () => client.videos.create(VIDEO)));
     await sandbox.advance(30 * 60_000);
-    await before;
+    await callsBefore;
     const afterMidnight = chargedFrom(midnight);
     expect(afterMidnight).toBeGreaterThan(0);
     expect(await budget.usage()).toMatchObject({ spentTokens: afterMidnight, reservedTokens: 0 });
-    const after = Promise.allSettled(Array.from({ length: 600 }, () => client.videos.create(VIDEO)));
+    const callsAfter = Promise.allSettled(Array.from({ length: 600 }, () => client.videos.create(VIDEO)));
     await sandbox.advance(60 * 60_000);
-    await after;
+    await callsAfter;
     expect(chargedFrom(midnight)).toBe(5_000);
   });
 
@@ -91,8 +91,8 @@ describe('creates', () => {
   });
 });
 
-/** Opens a budget in several processes that share a store. */
-function processes({ maxTokens, per = 'total' }: BudgetOptions) {
+/** Returns a clock, and a function that opens the budget in another process. The processes share a store. */
+function simulateProcesses({ maxTokens, per = 'total' }: BudgetOptions) {
   const clock = virtualClock(Date.parse('2026-01-10T12:00:00Z'));
   const store = memoryStoreOn(clock);
   const open = () => {
@@ -104,7 +104,7 @@ function processes({ maxTokens, per = 'total' }: BudgetOptions) {
       write: (...args) => (process.isDead ? never : store.write(...args)),
     });
     const budget = scopedBudget({ scope: 'tenant', maxTokens, per, store: view });
-    const reserver = reserverOn(view, clock, { scope: 'tenant', per, maxTokens });
+    const reserver = createReserver(view, clock, { scope: 'tenant', per, maxTokens });
     const reserve = async (idempotencyKey: string, { learnedTokens }: Partial<Order> = { learnedTokens: 10 }) => {
       const reservation = await reserver.reserve({ learnedTokens, idempotencyKey });
       await reservation.send();
@@ -115,33 +115,33 @@ function processes({ maxTokens, per = 'total' }: BudgetOptions) {
   return { clock, open };
 }
 
-describe('a process that crashes', () => {
-  test('marks its creates as lost after 30 seconds, keeps their tokens reserved, and blocks no others', async () => {
-    const { clock, open } = processes({ maxTokens: 25 });
-    const [one, two] = [open(), open()];
-    await one.reserve('a');
-    one.isDead = true;
-    expect(await two.budget.usage()).toMatchObject({ reservedTokens: 10, unresolved: [] });
+describe('a lease', () => {
+  test('of a crashed process expires after 30 seconds, but the tokens of its creates stay reserved', async () => {
+    const { clock, open } = simulateProcesses({ maxTokens: 25 });
+    const [first, second] = [open(), open()];
+    await first.reserve('a');
+    first.isDead = true;
+    expect(await second.budget.usage()).toMatchObject({ reservedTokens: 10, unresolved: [] });
     await clock.advance(31_000);
-    expect(await two.budget.usage()).toMatchObject({ reservedTokens: 10, unresolved: ['a'] });
-    const next = await two.reserve('b');
+    expect(await second.budget.usage()).toMatchObject({ reservedTokens: 10, unresolved: ['a'] });
+    const next = await second.reserve('b');
     await next.accept({ jobId: 'job_b', quotedTokens: 10 });
-    await expect(two.reserve('c')).rejects.toMatchObject({ code: 'budget_exceeded', leftTokens: 5 });
+    await expect(second.reserve('c')).rejects.toMatchObject({ code: 'budget_exceeded', leftTokens: 5 });
     // The retried key returns the existing job.
-    const again = await two.reserve('a');
-    await again.accept({ jobId: 'job_a', quotedTokens: 10 });
-    expect(await two.budget.usage()).toMatchObject({ spentTokens: 20, reservedTokens: 0, unresolved: [] });
+    const retry = await second.reserve('a');
+    await retry.accept({ jobId: 'job_a', quotedTokens: 10 });
+    expect(await second.budget.usage()).toMatchObject({ spentTokens: 20, reservedTokens: 0, unresolved: [] });
   });
 
-  test("doesn't affect a live process, which renews its leases", async () => {
-    const { clock, open } = processes({ maxTokens: 100 });
-    const [one, two] = [open(), open()];
-    const reservation = await one.reserve('a');
+  test('of a live process is renewed while its call is queued', async () => {
+    const { clock, open } = simulateProcesses({ maxTokens: 100 });
+    const [first, second] = [open(), open()];
+    const reservation = await first.reserve('a');
     await clock.advance(600_000);
-    expect(await two.budget.usage()).toMatchObject({ reservedTokens: 10, unresolved: [] });
+    expect(await second.budget.usage()).toMatchObject({ reservedTokens: 10, unresolved: [] });
     await reservation.fail({ error: new Error('aborted in its queue'), wasSent: false });
     await clock.advance(60_000);
-    expect(await two.budget.usage()).toMatchObject({ reservedTokens: 0, unresolved: [] });
+    expect(await second.budget.usage()).toMatchObject({ reservedTokens: 0, unresolved: [] });
   });
 });
 
@@ -150,19 +150,22 @@ test.each([
   ['month', '2026-03-01T00:00:00.000Z'],
   ['total', '2026-01-11T12:00:00.000Z'],
   [3_600_000, '2026-01-10T14:00:00.000Z'],
-] as const)('a create whose response was lost is reserved until the end of the next period (%s)', async (per, end) => {
-  const { clock, open } = processes({ maxTokens: 100, per });
-  const { budget, reserve } = open();
-  await (await reserve('a')).fail({ error: new TypeError('terminated'), wasSent: true });
-  await clock.advance(Date.parse(end) - clock.now() - 1);
-  expect(await budget.usage()).toMatchObject({ reservedTokens: 10, unresolved: ['a'] });
-  await clock.advance(1);
-  expect(await budget.usage()).toMatchObject({ reservedTokens: 0, unresolved: [] });
-});
+] as const)(
+  'the tokens of a create whose response was lost stay reserved until the end of the next period (%s)',
+  async (per, end) => {
+    const { clock, open } = simulateProcesses({ maxTokens: 100, per });
+    const { budget, reserve } = open();
+    await (await reserve('a')).fail({ error: new TypeError('terminated'), wasSent: true });
+    await clock.advance(Date.parse(end) - clock.now() - 1);
+    expect(await budget.usage()).toMatchObject({ reservedTokens: 10, unresolved: ['a'] });
+    await clock.advance(1);
+    expect(await budget.usage()).toMatchObject({ reservedTokens: 0, unresolved: [] });
+  },
+);
 
-describe('a key with a response', () => {
+describe('a used idempotency key', () => {
   test('counts once within seven days, across periods', async () => {
-    const { clock, open } = processes({ maxTokens: 100, per: 'day' });
+    const { clock, open } = simulateProcesses({ maxTokens: 100, per: 'day' });
     const { budget, reserve } = open();
     const run = async () => (await reserve('order-1')).accept({ jobId: 'job_1', quotedTokens: 10 });
     await run();
@@ -174,7 +177,7 @@ describe('a key with a response', () => {
   });
 
   test('counts again if the service has deleted the key and creates another job', async () => {
-    const { open } = processes({ maxTokens: 100 });
+    const { open } = simulateProcesses({ maxTokens: 100 });
     const { budget, reserve } = open();
     await (await reserve('order-1')).accept({ jobId: 'job_1', quotedTokens: 10 });
     await (await reserve('order-1')).accept({ jobId: 'job_2', quotedTokens: 10 });
@@ -183,7 +186,7 @@ describe('a key with a response', () => {
 });
 
 test('a learned price survives its period', async () => {
-  const { clock, open } = processes({ maxTokens: 100, per: 'day' });
+  const { clock, open } = simulateProcesses({ maxTokens: 100, per: 'day' });
   const { reserve } = open();
   await (await reserve('a', {})).accept({ jobId: 'job_1', quotedTokens: 60 });
   await clock.advance(30 * DAY_MS);

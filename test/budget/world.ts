@@ -4,7 +4,7 @@ import { ConnectionError, GenError, RateLimitError } from '../../src/errors/inde
 import { CLOCK, type Clock } from '../../src/runtime/clock.js';
 import { memoryStoreOn, type Store } from '../../src/store/store.js';
 import { settle, virtualClock } from '../waiting/virtual-clock.js';
-import { type Order, reserverOn } from './reserver.js';
+import { createReserver, type Order } from './reserver.js';
 
 /** How a create fails. `late`: the response is lost, and the service creates the job later. */
 export type Fault = 'none' | 'no price' | 'lost' | 'late' | 'not created' | 'rejected' | 'busy' | 'unsent';
@@ -22,7 +22,7 @@ export type WorldEvent =
     }
   | { readonly type: 'advance'; readonly ms: number }
   /** Moves the clock by a fraction of a period. */
-  | { readonly type: 'jump'; readonly share: number }
+  | { readonly type: 'jump'; readonly fraction: number }
   | { readonly type: 'kill'; readonly process: number }
   | { readonly type: 'outage'; readonly process: number; readonly fault: 'reads' | 'writes' | 'lost writes' | 'none' }
   | { readonly type: 'poll'; readonly process: number; readonly job: number };
@@ -77,7 +77,7 @@ export async function runWorld(
     if (event.type === 'advance') await clock.advance(event.ms);
     else if (event.type === 'jump') {
       // A longer jump would expire creates in flight, which count as lost until the end of the next period.
-      const ms = event.share * PERIOD_MS[options.per];
+      const ms = event.fraction * PERIOD_MS[options.per];
       if (jumpedMs + ms > 0.9 * PERIOD_MS[options.per]) continue;
       jumpedMs += Math.max(0, ms);
       clock.shiftWallClock(ms);
@@ -120,17 +120,17 @@ export async function runWorld(
     const isSent = fault === 'unsent' || (await reservation.send().catch(() => false));
     if (isDead(process)) return;
     if (!isSent) return void reservation.fail({ error: undefined, wasSent: false }).catch(() => {});
-    const failed = async (error: Error, wasSent = true) => {
+    const recordFailure = async (error: Error, wasSent = true) => {
       await pause(clock, ms);
       if (!isDead(process)) await reservation.fail({ error, wasSent }).catch(() => {});
     };
-    if (fault === 'unsent') return failed(new GenError('aborted in the queue'), false);
-    if (fault === 'busy') return failed(new RateLimitError('busy', BUSY));
+    if (fault === 'unsent') return recordFailure(new GenError('aborted in the queue'), false);
+    if (fault === 'busy') return recordFailure(new RateLimitError('busy', BUSY));
     if (fault === 'rejected' && !jobs.has(key)) rejectedKeys.add(key);
-    if (rejectedKeys.has(key)) return failed(new GenError('rejected'), false);
-    if (fault === 'not created') return failed(new ConnectionError('reset', { attempts: 1 }));
+    if (rejectedKeys.has(key)) return recordFailure(new GenError('rejected'), false);
+    if (fault === 'not created') return recordFailure(new ConnectionError('reset', { attempts: 1 }));
     if (fault === 'late') {
-      const lost = failed(new ConnectionError('reset', { attempts: 1 }));
+      const lost = recordFailure(new ConnectionError('reset', { attempts: 1 }));
       const sentMs = clock.now();
       await pause(clock, ms * 20);
       // After a day, no call still waits for the job.
@@ -138,7 +138,7 @@ export async function runWorld(
       return lost;
     }
     const job = createJob(key, tokens);
-    if (fault === 'lost') return failed(new ConnectionError('reset', { attempts: 1 }));
+    if (fault === 'lost') return recordFailure(new ConnectionError('reset', { attempts: 1 }));
     await pause(clock, ms);
     if (isDead(process)) return;
     const quotedTokens = fault === 'no price' ? undefined : job.tokens;
@@ -158,7 +158,7 @@ const BUSY = {
 
 interface Process {
   fault: 'reads' | 'writes' | 'lost writes' | 'none' | 'dead';
-  readonly reserver: ReturnType<typeof reserverOn>;
+  readonly reserver: ReturnType<typeof createReserver>;
 }
 
 function openProcess({ maxTokens, per }: WorldOptions, store: Store, clock: Clock): Process {
@@ -179,7 +179,7 @@ function openProcess({ maxTokens, per }: WorldOptions, store: Store, clock: Cloc
       return isWritten;
     },
   };
-  return Object.assign(process, { reserver: reserverOn(shared, clock, { scope: 'tenant', per, maxTokens }) });
+  return Object.assign(process, { reserver: createReserver(shared, clock, { scope: 'tenant', per, maxTokens }) });
 }
 
 function pause(clock: Clock, ms: number): Promise<void> {

@@ -12,7 +12,7 @@ const DONE = {
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-/** Creates a service that reviews the reference of the first create, and completes the second. */
+/** Creates a client of a service that reviews the reference of the first create, and completes the second. */
 function reviewService() {
   return stubbed([
     () => json({ data: { job: { id: 'job_1', ...PENDING } } }),
@@ -26,7 +26,7 @@ it.each([
   ['videoEdits', { model: 'svc-video-pro', prompt: 'x', video: 'https://a.test/a.mp4' }],
   ['characters', { name: 'Ann', prompt: 'x' }],
 ] as const)(
-  '%s.createAndWait resubmits a pending reference with a key derived from the one in the body',
+  '%s.createAndWait resubmits a pending reference with an idempotency key derived from the one in the body',
   async (resource, params) => {
     const { client, requests } = reviewService();
     const namespace: { createAndWait(params: never): Promise<{ id: string }> } = client[resource];
@@ -50,7 +50,7 @@ it('a create is retried with the same idempotency key while its character is und
   expect(requests.map(({ headers }) => headers['idempotency-key'])).toEqual(['order-7', 'order-7', 'order-7']);
 });
 
-it("the wait's timeoutMs doesn't limit single attempts", async () => {
+it('createAndWait accepts `timeoutMs: false`', async () => {
   const { client, requests } = stubbed(() => json({ data: { job: { id: 'job_2', ...DONE } } }));
   await client.videos.createAndWait({ prompt: 'x' }, { timeoutMs: false });
   expect(requests).toHaveLength(1);

@@ -35,7 +35,7 @@ describe.each(CALLS)('videos.%s', (_, call) => {
     expect(requests.map(({ body }) => JSON.parse(body))).toEqual([params]);
   });
 
-  it("has its label in the job's events, but not in the request", async () => {
+  it("reports its label in the job's events, but doesn't send it", async () => {
     const events: JobEvent[] = [];
     const { client, requests } = stubbed(response, { hooks: { onJob: (event) => void events.push(event) } });
     await call(client, { prompt: 'x' }, { label: 'ann' });
@@ -68,7 +68,7 @@ describe.each(CALLS)('videos.%s', (_, call) => {
   });
 });
 
-it('returns fields next to the job, but not those of a job that is the entire response', async () => {
+it('create returns fields next to the job, but not those of a job that is the entire response', async () => {
   const create = async (body: unknown) => stubbed(() => json(body)).client.images.create({ prompt: 'x' });
   const warnings: string[] = [];
   const idempotencyKey = expect.any(String);

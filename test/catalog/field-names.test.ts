@@ -19,7 +19,7 @@ const ROWS: Readonly<Record<FieldsCall, readonly { readonly name: string }[]>> =
   characters: documented['characters.create'],
   registration: documented['characters.register'],
 };
-/** Fields that every create accepts in addition to its own table: webhooks, the key, and a character's mode. */
+/** Fields that every create accepts in addition to its own table: webhooks, the idempotency key, and a character's mode. */
 const GENERAL = ['webhook_url', 'callback_url', 'idempotency_key', 'mode', 'content'];
 
 test.each(Object.entries(ROWS))('the fields of %s are the documented ones', (call, rows) => {
@@ -109,20 +109,17 @@ describe('an undocumented field', () => {
     ),
   );
 
-  it.each(rows)(
-    'in $call: $name is rejected, and nothing is sent or paid: $message',
-    async ({ call, name, message }) => {
-      const sandbox = createSandbox();
-      const valid = { prompt: 'a fox', ...(call === 'characters' && { name: 'Rex' }) };
-      const { create }: { create(params: object): Promise<unknown> } = sandbox.client()[call];
-      const error = await rejection(create({ ...valid, [name]: 'x' }));
-      expect(error).toMatchObject({ name: 'PreflightError', status: 400, param: name, recovery: 'change_request' });
-      expect(String(error)).toContain(message);
-      expect(sandbox.requests).toEqual([]);
-    },
-  );
+  it.each(rows)('of $call is rejected before anything is sent: $name ($message)', async ({ call, name, message }) => {
+    const sandbox = createSandbox();
+    const valid = { prompt: 'a fox', ...(call === 'characters' && { name: 'Rex' }) };
+    const { create }: { create(params: object): Promise<unknown> } = sandbox.client()[call];
+    const error = await rejection(create({ ...valid, [name]: 'x' }));
+    expect(error).toMatchObject({ name: 'PreflightError', status: 400, param: name, recovery: 'change_request' });
+    expect(String(error)).toContain(message);
+    expect(sandbox.requests).toEqual([]);
+  });
 
-  it('is rejected under the camelCase name of every documented field, with that field', () => {
+  it('is rejected if it is the camelCase form of a documented field, which the error suggests', () => {
     for (const [call, documented] of Object.entries(DOCUMENTED_FIELDS)) {
       const fields: readonly string[] = documented;
       for (const field of fields) {
@@ -133,7 +130,7 @@ describe('an undocumented field', () => {
     }
   });
 
-  it('is rejected under the name of every create option, which belongs in the second argument', () => {
+  it('is rejected if it has the name of a create option', () => {
     for (const name of Object.keys(CREATE_AND_WAIT_CHECKS)) {
       expect(() => checkFieldNames('videos', { [name]: 'x' }), name).toThrow('is an option');
     }
@@ -151,7 +148,7 @@ describe('an undocumented field', () => {
     }
   });
 
-  it.each(['toString', 'constructor', '__proto__x'])('is rejected even if every object has the name: %s', (name) => {
+  it.each(['toString', 'constructor', '__proto__x'])('is rejected even if every object has the name (%s)', (name) => {
     expect(() => checkFieldNames('videos', { [name]: 1 })).toThrow('is not documented for');
   });
 
@@ -229,7 +226,7 @@ describe('a misspelled field', () => {
   });
 });
 
-describe('the option extraBody', () => {
+describe('the `extraBody` option', () => {
   it('sends undocumented fields, with create and with createAndWait', async () => {
     const sandbox = createSandbox();
     const client = sandbox.client();
@@ -251,7 +248,7 @@ describe('the option extraBody', () => {
     expect(sandbox.requests).toEqual([]);
   });
 
-  it("can't replace a field of the params without preflight either", async () => {
+  it("can't replace a field of the params even without preflight", async () => {
     const client = createSandbox().client({ preflight: false });
     const created = client.images.create({ prompt: 'a fox' }, { extraBody: { prompt: 'a dog' } });
     await expect(created).rejects.toThrow('extraBody cannot replace prompt');

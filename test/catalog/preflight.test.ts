@@ -15,7 +15,7 @@ function create(client: GenClient, call: Call, params: unknown, options?: object
   return resource.create(params as never, options);
 }
 
-it("rejects with the service's code and the field, without sending anything", async () => {
+it("preflight rejects with the service's code and the field, without sending anything", async () => {
   const { client, requests } = stubbed(() => json(created()));
   const params = { model: 'svc-video-pro', prompt: 'x', video: '' };
   const rejected = { code: 'video_edit_source_required', param: 'source_video_upload_id' };
@@ -23,7 +23,7 @@ it("rejects with the service's code and the field, without sending anything", as
   expect(requests).toEqual([]);
 });
 
-describe('the model table, value by value', () => {
+describe('the model table', () => {
   const rows = models.flatMap((model) => [
     ...(model.durations ?? []).map((value) => ({ model, param: 'duration', value })),
     ...(model.aspectRatios ?? []).map((value) => ({ model, param: 'ratio', value })),
@@ -32,7 +32,7 @@ describe('the model table, value by value', () => {
   const check = (model: { kind: string; alias: string }, params: Params) => () =>
     (model.kind === 'image' ? checkImage : checkVideo)({ model: model.alias, prompt: 'x', ...params }, () => {});
 
-  it('accepts what a model supports', () => {
+  it('accepts the values that a model supports', () => {
     for (const { model, param, value } of rows) expect(check(model, { [param]: value })).not.toThrow();
   });
 
@@ -55,7 +55,7 @@ describe('the model table, value by value', () => {
     }
   });
 
-  it('accepts edits only for the three models', () => {
+  it('accepts edits only for models that support them', () => {
     for (const { alias } of models) {
       const edit = () => checkVideoEdit({ model: alias, prompt: 'x', source_video_upload_id: 'u' }, () => {});
       if (limits.editModels.includes(alias)) expect(edit).not.toThrow();
@@ -69,14 +69,20 @@ it('only the service checks params if the call or the client sets `preflight: fa
   await create(client, 'videos', { duration: 7, aspectRatio: '16:9' }, { preflight: false });
   expect(JSON.parse(requests[0]?.body ?? '')).toEqual({ duration: 7, aspectRatio: '16:9' });
 
-  const off = stubbed(() => json(created()), { preflight: false });
-  await create(off.client, 'videoEdits', { model: 'svc-video-gen-2', prompt: 'x', video: 'https://a.test/a.mp4' });
-  expect(off.requests).toHaveLength(1);
-  await expect(create(off.client, 'videos', { prompt: '' }, { preflight: true })).rejects.toThrow(PreflightError);
+  const withoutPreflight = stubbed(() => json(created()), { preflight: false });
+  await create(withoutPreflight.client, 'videoEdits', {
+    model: 'svc-video-gen-2',
+    prompt: 'x',
+    video: 'https://a.test/a.mp4',
+  });
+  expect(withoutPreflight.requests).toHaveLength(1);
+  await expect(create(withoutPreflight.client, 'videos', { prompt: '' }, { preflight: true })).rejects.toThrow(
+    PreflightError,
+  );
 });
 
 it('a call that ignores guidance logs a warning without the URL', async () => {
-  const logger = { debug() {}, info() {}, warn: vi.fn<(...words: unknown[]) => void>(), error() {} };
+  const logger = { debug() {}, info() {}, warn: vi.fn<(...args: unknown[]) => void>(), error() {} };
   const { client, requests } = stubbed(() => json(created()), { logger, logLevel: 'warn' });
   const secret = 'http://a.test/a.png?token=s3cret';
   await create(client, 'images', { prompt: secret, references: [{ type: 'image_url', url: secret }] });

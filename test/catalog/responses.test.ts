@@ -8,8 +8,9 @@ import jobProcessing from '../fixtures/bodies/job-processing.json' with { type: 
 import { BASE_URL, json, rejection, stubbed } from '../transport/support.js';
 
 const { job } = createdJob.data;
-const respondingWith = (body: unknown) => stubbed(() => json(body)).client;
-const create = (body: unknown) => respondingWith(body).videos.create({ prompt: 'x' }, { idempotencyKey: 'order-1' });
+const clientWithResponse = (body: unknown) => stubbed(() => json(body)).client;
+const create = (body: unknown) =>
+  clientWithResponse(body).videos.create({ prompt: 'x' }, { idempotencyKey: 'order-1' });
 
 /** Returns a record's possible envelopes. The first one is documented. */
 const envelopes = (noun: string, record: unknown): readonly (readonly [string, unknown])[] => [
@@ -75,7 +76,7 @@ describe('a created job', () => {
   });
 });
 
-describe('a missing or invalid required field is a ResponseError with path and endpoint', () => {
+describe('a missing or invalid required field', () => {
   it.each([
     ['no ID', { data: { job: { status: 'processing' } } }, 'data.job.id'],
     ['an empty ID', { data: { job: { id: '', status: 'processing' } } }, 'data.job.id'],
@@ -87,9 +88,9 @@ describe('a missing or invalid required field is a ResponseError with path and e
     ['an array', [], 'data.job'],
     ['a string', 'done', 'data.job'],
     ['a number', 5, 'data.job'],
-  ])('%s', async (_what, body, path) => {
+  ])('causes a ResponseError with its path and endpoint: %s', async (_what, body, path) => {
     const error = await rejection(
-      respondingWith(JSON.stringify(body)).videos.create({ prompt: 'x' }, { idempotencyKey: 'order-1' }),
+      clientWithResponse(JSON.stringify(body)).videos.create({ prompt: 'x' }, { idempotencyKey: 'order-1' }),
     );
     expect(error).toBeInstanceOf(ResponseError);
     expect(error).toMatchObject({ path, method: 'POST', idempotencyKey: 'order-1' });
@@ -97,14 +98,14 @@ describe('a missing or invalid required field is a ResponseError with path and e
     expect(error).toMatchObject({ url, attempts: 1, message: `POST ${url}: the response has no usable "${path}"` });
   });
 
-  it('in a polled job', async () => {
-    const error = await rejection(respondingWith({ data: { job: { id: 'job_1', status: 7 } } }).jobs.get('job_1'));
+  it('of a polled job causes a ResponseError', async () => {
+    const error = await rejection(clientWithResponse({ data: { job: { id: 'job_1', status: 7 } } }).jobs.get('job_1'));
     expect(error).toMatchObject({ name: 'ResponseError', path: 'data.job.status', method: 'GET' });
     expect((error as ResponseError).message).toContain(`GET ${BASE_URL}/v1/jobs/job_1:`);
   });
 
-  it('in a character', async () => {
-    const { characters } = respondingWith({ data: { character: { name: 'Ann' } } });
+  it('of a character causes a ResponseError', async () => {
+    const { characters } = clientWithResponse({ data: { character: { name: 'Ann' } } });
     const error = await rejection(characters.register({ name: 'Ann', upload_id: 'u' }));
     expect(error).toMatchObject({ name: 'ResponseError', path: 'data.character.character_id' });
     expect((error as ResponseError).message).toContain(`POST ${BASE_URL}/v1/characters:`);
@@ -113,16 +114,16 @@ describe('a missing or invalid required field is a ResponseError with path and e
 
 describe('a job', () => {
   it.each([jobProcessing, jobCompleted, jobFailed])('is returned as documented', async (body) => {
-    expect(await respondingWith(body).jobs.get('job_123')).toEqual(body.data.job);
+    expect(await clientWithResponse(body).jobs.get('job_123')).toEqual(body.data.job);
   });
 
   it.each(envelopes('job', job))('is found in %s', async (_where, body) => {
-    expect(await respondingWith(body).jobs.get('job_123')).toEqual(job);
+    expect(await clientWithResponse(body).jobs.get('job_123')).toEqual(job);
   });
 });
 
-it("rejects a response about another job, so it never returns another customer's", async () => {
-  const error = await rejection(respondingWith({ data: { job: { ...job, id: 'job_2' } } }).jobs.get('job_123'));
+it('jobs.get rejects a response about another job', async () => {
+  const error = await rejection(clientWithResponse({ data: { job: { ...job, id: 'job_2' } } }).jobs.get('job_123'));
   expect(error).toBeInstanceOf(ResponseError);
   expect(error).toMatchObject({
     message: `GET ${BASE_URL}/v1/jobs/job_123: the response is about another job`,
@@ -135,14 +136,14 @@ it("rejects a response about another job, so it never returns another customer's
 
 describe('a character', () => {
   it('has its ID in the documented field', async () => {
-    const response = await respondingWith(characterRegistered).characters.register({ name: 'Ann', upload_id: 'u' });
+    const response = await clientWithResponse(characterRegistered).characters.register({ name: 'Ann', upload_id: 'u' });
     expect(response).toEqual({ character_id: 'char_123' });
   });
 
   it.each(envelopes('character', { character_id: 'c', slug: 'ann', status: 'pending' }))(
     'is found in %s',
     async (_where, body) => {
-      expect(await respondingWith(body).characters.get('ann')).toEqual({
+      expect(await clientWithResponse(body).characters.get('ann')).toEqual({
         character_id: 'c',
         slug: 'ann',
         status: 'pending',
@@ -153,12 +154,12 @@ describe('a character', () => {
   it.each(envelopes('character', { id: 'c', name: 'Ann' }))(
     'with the field `id` has its ID in both fields, in %s',
     async (_where, body) => {
-      expect(await respondingWith(body).characters.get('c')).toEqual({ character_id: 'c', id: 'c', name: 'Ann' });
+      expect(await clientWithResponse(body).characters.get('c')).toEqual({ character_id: 'c', id: 'c', name: 'Ann' });
     },
   );
 
   it('is deleted, whatever the response contains', async () => {
-    expect(await respondingWith({ success: true, data: { deleted: true } }).characters.delete('c')).toEqual({
+    expect(await clientWithResponse({ success: true, data: { deleted: true } }).characters.delete('c')).toEqual({
       deleted: true,
     });
     expect(await stubbed(() => new Response(null, { status: 204 })).client.characters.delete('c')).toEqual({});
@@ -170,7 +171,7 @@ describe('a character', () => {
     [['c'], { data: ['c'] }],
     [null, {}],
   ])("is deleted if the response %j isn't an object", async (body, result) => {
-    expect(await respondingWith(JSON.stringify(body)).characters.delete('c')).toEqual(result);
+    expect(await clientWithResponse(JSON.stringify(body)).characters.delete('c')).toEqual(result);
   });
 });
 
@@ -190,18 +191,18 @@ describe('a list without a documented format', () => {
       formats(noun).map((row) => [noun, ...row] as const),
     ),
   )('of %s is found in %s', async (noun, _where, body) => {
-    const namespace: { list(): Promise<object> } = respondingWith(body)[noun];
+    const namespace: { list(): Promise<object> } = clientWithResponse(body)[noun];
     expect(await namespace.list()).toMatchObject({ [noun]: records });
   });
 
   it('may contain strings as IDs, and retains other fields', async () => {
-    const response = await respondingWith({ data: { models: ['svc-video-fast'], next: 'page2' } }).models.list();
+    const response = await clientWithResponse({ data: { models: ['svc-video-fast'], next: 'page2' } }).models.list();
     expect(response).toEqual({ models: [{ id: 'svc-video-fast' }], next: 'page2' });
   });
 
   it('is empty if the response has none', async () => {
     for (const body of [{}, { data: null }, null, 'soon', { data: { models: 5 } }]) {
-      expect((await respondingWith(JSON.stringify(body)).models.list()).models).toEqual([]);
+      expect((await clientWithResponse(JSON.stringify(body)).models.list()).models).toEqual([]);
     }
   });
 });
@@ -209,10 +210,10 @@ describe('a list without a documented format', () => {
 describe('a response without a documented format', () => {
   it('is returned without its envelope by `request` and `integrationData`', async () => {
     const body = { success: true, data: { url: 'https://a.test/speech.mp3' } };
-    expect(await respondingWith(body).request({ method: 'POST', path: '/v1/speech', body: { text: 'x' } })).toEqual(
+    expect(await clientWithResponse(body).request({ method: 'POST', path: '/v1/speech', body: { text: 'x' } })).toEqual(
       body.data,
     );
-    expect(await respondingWith({ data: [1, 2] }).request({ method: 'GET', path: '/v1/other' })).toEqual([1, 2]);
-    expect(await respondingWith({ version: 1 }).models.integrationData()).toEqual({ version: 1 });
+    expect(await clientWithResponse({ data: [1, 2] }).request({ method: 'GET', path: '/v1/other' })).toEqual([1, 2]);
+    expect(await clientWithResponse({ version: 1 }).models.integrationData()).toEqual({ version: 1 });
   });
 });

@@ -65,7 +65,7 @@ describe('a schema', () => {
 describe('pickParams', () => {
   const input = pickParams(videoParams, ['prompt', 'model', 'duration']);
 
-  it("contains only these fields, and retains the models' rules", () => {
+  it("contains only the picked fields, and retains the models' rules", () => {
     expect(Object.keys(input.shape)).toEqual(['prompt', 'model', 'duration']);
     expect(issuesOf(input, { prompt: 'x', model: 'svc-video-fast', duration: 5 })).toEqual([]);
     expect(issuesOf(input, { prompt: 'x', model: 'svc-video-fast', duration: 30 }).join()).toContain('duration');

@@ -170,7 +170,7 @@ describe('the fields', () => {
     expect(JSON.parse(requests[0]?.body ?? '')).toEqual(body);
   });
 
-  it("`idempotency_key` is the call's key", async () => {
+  it("include `idempotency_key`, which is the call's idempotency key", async () => {
     const { client, requests } = stubbed(respond);
     const { idempotencyKey } = await client.videos.create({ prompt: 'x', idempotency_key: 'order-7' });
     expect([idempotencyKey, requests[0]?.headers['idempotency-key']]).toEqual(['order-7', 'order-7']);
@@ -178,7 +178,7 @@ describe('the fields', () => {
 });
 
 describe('the limits', () => {
-  it('match the documentation, per minute', () => {
+  it('match the documented calls per minute', () => {
     const documented = endpoints.flatMap(({ limit, limitPerMinute }) =>
       limitPerMinute ? [[limit, { limit: limitPerMinute, windowMs: 60_000 }]] : [],
     );
@@ -209,7 +209,7 @@ describe('the states', () => {
 });
 
 describe('the error tables', () => {
-  it('contain the 29 request errors, with status and advice', () => {
+  it('contain the 29 request errors, with their statuses and advice', () => {
     expect(requestErrors).toHaveLength(29);
     expect(REQUEST_ERRORS).toEqual(
       Object.fromEntries(requestErrors.map(({ code, status, recovery }) => [code, [status, recovery]])),

@@ -49,7 +49,7 @@ describe.skipIf(whyNoWorkerd !== undefined)('isolates of one account', () => {
     const created = await fromEach(async (isolate) => (await send(isolate, `/create?count=${VIDEOS_EACH}`)).json());
     expect(created).toEqual(Array(ISOLATES).fill(VIDEOS_EACH));
     const tookMs = performance.now() - startMs;
-    expect(service.rejected()).toBe(0);
+    expect(service.rejectedCount()).toBe(0);
     expect(service.countedAt).toHaveLength(ISOLATES * VIDEOS_EACH);
     expect(await fromEach(async (isolate) => (await send(isolate, '/errors')).json())).toEqual(
       Array(ISOLATES).fill([]),

@@ -23,7 +23,7 @@ export declare const second: Job;
 /** A completed video. */
 export declare const video: CompletedJob;
 export declare const job: CompletedJob;
-/** A signed delivery. */
+/** A signed webhook request. */
 export declare const request: Request;
 /** An app's proxy, page, and run. */
 export declare const proxy: GenProxy<{ readonly videos: DefaultInput }>;

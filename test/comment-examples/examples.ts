@@ -69,7 +69,12 @@ const AMBIENT = new Set(
 
 const isExport = ({ kind }: ts.ModifierLike) => kind === ts.SyntaxKind.ExportKeyword;
 
-const DECLARES = [ts.isBindingElement, ts.isVariableDeclaration, ts.isFunctionDeclaration, ts.isImportSpecifier];
+const DECLARATION_CHECKS = [
+  ts.isBindingElement,
+  ts.isVariableDeclaration,
+  ts.isFunctionDeclaration,
+  ts.isImportSpecifier,
+];
 
 /** Returns false for a declaration inside a block or a function. */
 function isTopLevel({ parent }: ts.Node): boolean {
@@ -86,7 +91,8 @@ function moduleOf(code: string, packageImports: ReadonlyMap<string, string>): st
   for (const node of nodesOf(ast)) {
     if (!ts.isIdentifier(node)) continue;
     const { parent } = node;
-    if (DECLARES.some((declares) => declares(parent)) && isTopLevel(parent)) declared.add(node.text);
+    if (DECLARATION_CHECKS.some((isDeclaration) => isDeclaration(parent)) && isTopLevel(parent))
+      declared.add(node.text);
     if (!ts.isPropertyAccessExpression(parent) || parent.expression === node) used.add(node.text);
   }
   const imports = [...used].flatMap((name) => {

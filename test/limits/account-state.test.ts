@@ -32,7 +32,7 @@ function openAccount() {
 }
 
 describe('an account', () => {
-  it('is the same for all clients with the same base URL and key, and different for others', () => {
+  it('is the same for all clients with the same base URL and API key, and different for others', () => {
     const account = accountFor('https://a.example', 'key-1');
     expect(accountFor('https://a.example', 'key-1')).toBe(account);
     expect(accountFor('https://a.example', 'key-2')).not.toBe(account);
@@ -49,7 +49,7 @@ describe('an account', () => {
     expect(copy.accountFor('https://copy.example', 'key')).toBe(account);
   });
 
-  it('creates each shared object once, even with a name of Object.prototype', () => {
+  it('creates each shared object once, even if its name is a property of Object.prototype', () => {
     const account = accountFor('https://shared.example', 'key');
     for (const name of ['watcher', 'constructor', '__proto__', 'toString']) {
       const create = vi.fn(() => ({ name }));
@@ -60,7 +60,7 @@ describe('an account', () => {
     }
   });
 
-  it('contains no key', () => {
+  it('contains no API key', () => {
     accountFor('https://secret.example', 'sk-very-secret-0123456789');
     const text = inspect(registry(), { depth: 10, showHidden: true, maxArrayLength: null, maxStringLength: null });
     expect(registry().accounts.size).toBeGreaterThan(0);
@@ -80,8 +80,8 @@ describe('an account', () => {
     }
     expect([Math.min(...sizes), Math.max(...sizes)]).toEqual([500, 1_000]);
     expect([...registry().accounts.values()]).toContain(frequent);
-    const before = accountFor('https://crowd.example', 'key-0');
-    expect([...registry().evicted.values()].map((ref) => ref.deref())).not.toContain(before);
+    const reopened = accountFor('https://crowd.example', 'key-0');
+    expect([...registry().evicted.values()].map((ref) => ref.deref())).not.toContain(reopened);
   });
 
   it('is retained while one of its clients exists, however many others are created', async () => {
@@ -114,7 +114,7 @@ describe('an account', () => {
     expect(registry().evicted.size).toBeLessThanOrEqual(size + 500);
   });
 
-  it("has a stable ID that doesn't reveal its key", () => {
+  it("has a stable ID that doesn't reveal its API key", () => {
     expect(accountFor('https://named.example', 'sk-key').id).toBe('6af97bc0c42fc6eedbd66a6fa12baf5f');
     const [first, second] = ['sk-1', 'sk-2'].map((key) => accountFor('https://named.example', key, { name: 'main' }));
     expect(first?.id).toBe('cd8460ab319d6ea63bf6979a586c99f9');
@@ -142,11 +142,11 @@ describe('an account', () => {
   it('has one queue for all clients of a process with the same limits and store', async () => {
     const { account, store, clock } = openAccount();
     const limits = { 'videos.create': { limit: 1, windowMs: 60_000 } };
-    const [one, other] = [account.limitsFor({ store, limits }), account.limitsFor({ store, limits: { ...limits } })];
-    const slot = await clock.until(one.acquire('videos.create', { warn }));
-    const waiting = one.acquire('videos.create', { warn });
+    const [first, second] = [account.limitsFor({ store, limits }), account.limitsFor({ store, limits: { ...limits } })];
+    const slot = await clock.until(first.acquire('videos.create', { warn }));
+    const waiting = first.acquire('videos.create', { warn });
     await clock.advance(0);
-    expect(other.snapshot()['videos.create']).toMatchObject({ free: 0, queued: 1 });
+    expect(second.snapshot()['videos.create']).toMatchObject({ free: 0, queued: 1 });
     slot('unused');
     (await clock.until(waiting))();
   });

@@ -59,13 +59,13 @@ describe('a steady clock', () => {
   it("has reached a timer's due time when it fires, even if the wall clock was set back", async () => {
     const wall = virtualClock();
     const clock = steady(wall);
-    const due = clock.now() + 1000;
+    const dueMs = clock.now() + 1000;
     const firedAt: number[] = [];
     clock.after(1000, () => firedAt.push(clock.now()));
     await wall.advance(400);
     wall.shiftWallClock(-300);
     await wall.advance(600);
-    expect(firedAt).toEqual([due]);
+    expect(firedAt).toEqual([dueMs]);
   });
 });
 

@@ -4,7 +4,7 @@ import type { ClientOptions } from '../../src/index.js';
 import { created, freshKey, json, stubbed } from '../transport/support.js';
 import { virtualClock } from '../waiting/virtual-clock.js';
 
-interface Counting {
+interface CountingOptions {
   readonly limit: number;
   readonly windowMs: number;
   /** Delay after which the service counts a request, even an aborted one. */
@@ -13,7 +13,7 @@ interface Counting {
 }
 
 /** Opens a service that accepts `limit` creates per sliding window. Its clients share one account. */
-function countingService({ limit, windowMs, countsAfterMs = () => 5, retryAfter }: Counting) {
+function openCountingService({ limit, windowMs, countsAfterMs = () => 5, retryAfter }: CountingOptions) {
   const clock = Object.assign(virtualClock(), { random: { next: () => 0.5, uuid: () => crypto.randomUUID() } });
   const accepted: number[] = [];
   const rejected: number[] = [];
@@ -30,26 +30,26 @@ function countingService({ limit, windowMs, countsAfterMs = () => 5, retryAfter 
     return json({ error: { code: 'rate_limited' } }, { status: 429, headers });
   };
   const apiKey = freshKey();
-  const client = (options: ClientOptions = {}) =>
+  const newClient = (options: ClientOptions = {}) =>
     stubbed(respond, { apiKey, [Symbol.for('gen-client.clock')]: clock, ...options } as ClientOptions).client;
-  return { clock, client, accepted, rejected, pause };
+  return { clock, newClient, accepted, rejected, pause };
 }
 
 const PROMPT = { prompt: 'a fox at dawn' };
 
 describe('an attempt without a response', () => {
-  it.each(['aborted', 'timed out'])("retains its slot until it leaves the service's window: %s", async (how) => {
+  it.each(['aborted', 'timed out'])("retains its slot until it leaves the service's window (%s)", async (outcome) => {
     let countsAfterMs = 400;
-    const { clock, client, accepted, rejected } = countingService({
+    const { clock, newClient, accepted, rejected } = openCountingService({
       limit: 20,
       windowMs: 2_000,
       countsAfterMs: () => countsAfterMs,
     });
     const abort = new AbortController();
-    const options = how === 'aborted' ? {} : { timeoutMs: 50 };
+    const options = outcome === 'aborted' ? {} : { timeoutMs: 50 };
     const limits = { 'videos.create': { limit: 20, windowMs: 2_000 } };
-    const hasty = client({ limits, maxRetries: 0, ...options });
-    clock.after(50, () => how === 'aborted' && abort.abort());
+    const hasty = newClient({ limits, maxRetries: 0, ...options });
+    clock.after(50, () => outcome === 'aborted' && abort.abort());
     const create = () => hasty.videos.create(PROMPT, { signal: abort.signal }).catch(() => {});
     await clock.until(Promise.all(Array.from({ length: 20 }, create)));
     await clock.advance(500);
@@ -66,14 +66,14 @@ describe('an attempt without a response', () => {
 
 describe('clients of one account with different limits', () => {
   it('share one count, and each waits until the count is below its own limit', async () => {
-    const { clock, client, accepted, rejected } = countingService({ limit: 20, windowMs: 60_000 });
-    const one = client();
-    const stricter = one.withOptions({ limits: { 'videos.create': { limit: 15, windowMs: 60_000 } } });
-    const first = Array.from({ length: 12 }, () => one.videos.create(PROMPT));
+    const { clock, newClient, accepted, rejected } = openCountingService({ limit: 20, windowMs: 60_000 });
+    const client = newClient();
+    const stricter = client.withOptions({ limits: { 'videos.create': { limit: 15, windowMs: 60_000 } } });
+    const first = Array.from({ length: 12 }, () => client.videos.create(PROMPT));
     const second = Array.from({ length: 15 }, () => stricter.videos.create(PROMPT));
     await clock.advance(1_000);
     expect(accepted).toHaveLength(15);
-    expect(one.limits()['videos.create']).toMatchObject({ limit: 20, free: 5, queued: 0 });
+    expect(client.limits()['videos.create']).toMatchObject({ limit: 20, free: 5, queued: 0 });
     expect(stricter.limits()['videos.create']).toMatchObject({ limit: 15, free: 0, queued: 12 });
     await clock.until(Promise.all([...first, ...second]));
     expect(rejected).toEqual([]);
@@ -84,13 +84,13 @@ describe('clients of one account with different limits', () => {
     ['with a shorter window', { limit: 20, windowMs: 1_000 }],
     ['with a longer window', { limit: 20, windowMs: 90_000 }],
   ])('count the calls of a client %s', async (_, rate) => {
-    const { clock, client, accepted, rejected } = countingService({ limit: 20, windowMs: 60_000 });
-    const one = client();
-    const other = one.withOptions({ limits: { 'videos.create': rate } });
+    const { clock, newClient, accepted, rejected } = openCountingService({ limit: 20, windowMs: 60_000 });
+    const client = newClient();
+    const other = client.withOptions({ limits: { 'videos.create': rate } });
     await clock.until(Promise.all(Array.from({ length: 12 }, () => other.videos.create(PROMPT))));
     await clock.advance(5_000);
-    expect(one.limits()['videos.create']).toMatchObject({ free: 8 });
-    const second = Array.from({ length: 20 }, () => one.videos.create(PROMPT));
+    expect(client.limits()['videos.create']).toMatchObject({ free: 8 });
+    const second = Array.from({ length: 20 }, () => client.videos.create(PROMPT));
     await clock.advance(1_000);
     expect(accepted).toHaveLength(20);
     await clock.advance(60_000);
@@ -102,9 +102,9 @@ describe('clients of one account with different limits', () => {
 
 describe('a limit without a documented number', () => {
   it.each([undefined, '1', '2'])('restarts slowly after a 429 (Retry-After: %s)', async (retryAfter) => {
-    const { clock, client, accepted, rejected } = countingService({ limit: 20, windowMs: 2_000, retryAfter });
-    const one = client();
-    const all = Array.from({ length: 100 }, () => one.images.create(PROMPT));
+    const { clock, newClient, accepted, rejected } = openCountingService({ limit: 20, windowMs: 2_000, retryAfter });
+    const client = newClient();
+    const all = Array.from({ length: 100 }, () => client.images.create(PROMPT));
     await clock.until(Promise.all(all));
     expect(accepted).toHaveLength(100);
     const firstMs = Math.min(...rejected);

@@ -8,7 +8,7 @@ describe('detached runs', () => {
     [1, 8],
     // The processes write concurrently, and each lost swap changes some positions.
     [2, 50],
-  ])('each wake once, in order, if %i processes queue 300 of them', async (processes, maxShift) => {
+  ])('each wake once and roughly in order if %i processes queue 300 of them', async (processes, maxShift) => {
     const { clock, process, pauseMs } = world({ limit: 20, windowMs: 6_000 }, { delayMs: 4 });
     const workers = Array.from({ length: processes }, () => process());
     const sent: number[] = [];

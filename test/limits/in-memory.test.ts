@@ -16,7 +16,7 @@ interface Run {
   readonly gapMs?: () => number;
 }
 
-/** Sends calls to a server that counts each on arrival. Returns their times. */
+/** Sends calls to a server that counts each on arrival. Returns the arrival times, and the number of timers left. */
 async function campaign({ calls, limit, windowMs, delay, gapMs = () => 0 }: Run) {
   const { clock, acquire } = inMemory({ limit, windowMs });
   const counted: number[] = [];
@@ -59,7 +59,7 @@ describe('a limit of a server that counts requests on arrival', () => {
     await fc.assert(property, { numRuns: 20 });
   });
 
-  it('is used to at least 95 % by 200 creates with one-second responses', async () => {
+  it('is used to at least 95% by 200 creates with one-second responses', async () => {
     const random = seeded(1);
     const delay = () => ({ requestMs: 50 + random() * 100, responseMs: 500 + random() * 500 });
     const { counted } = await campaign({ calls: 200, limit: 20, windowMs: 60_000, delay });
@@ -200,10 +200,10 @@ describe.each([
   });
 });
 
-it('fills and empties a queue of 20,000 calls without scanning it', async () => {
+it('a full limit fills and empties a queue of 20,000 calls without scanning it', async () => {
   const { clock, acquire, limits } = setup(1);
   const release = await acquire();
-  const timed = async (calls: number) => {
+  const measure = async (calls: number) => {
     const aborts = Array.from({ length: calls }, () => new AbortController());
     const startMs = performance.now();
     const all = aborts.map(({ signal }) => acquire(signal, () => {}).catch(() => {}));
@@ -211,9 +211,9 @@ it('fills and empties a queue of 20,000 calls without scanning it', async () => 
     await Promise.all(all);
     return performance.now() - startMs;
   };
-  const baselineMs = Math.max(await timed(1_000), await timed(1_000), await timed(1_000));
+  const baselineMs = Math.max(await measure(1_000), await measure(1_000), await measure(1_000));
   // In linear time, 20 times the calls take 20 times as long. A scan for each call would take 400 times as long.
-  expect((await timed(20_000)) / baselineMs).toBeLessThan(150);
+  expect((await measure(20_000)) / baselineMs).toBeLessThan(150);
   release();
   await settle();
   expect(limits.snapshot()[LIMIT_NAME]).toMatchObject({ queued: 0 });
@@ -221,7 +221,7 @@ it('fills and empties a queue of 20,000 calls without scanning it', async () => 
 });
 
 describe('a paused limit', () => {
-  it('allows no call until the pause has ended, and all calls after at most 10 % more', async () => {
+  it('allows no call until the pause has ended, and all calls after at most 10% more', async () => {
     const { clock, acquire, limits } = inMemory();
     limits.pause(LIMIT_NAME, 5000);
     const onGranted = vi.fn();
@@ -247,11 +247,11 @@ describe('a limit without a number', () => {
     'allows all calls until a pause, then 1, 2, 4, … as the service accepts each round (on Workers: %s)',
     async (perRequest) => {
       const { clock, acquire, limits } = unlimited(perRequest);
-      const before = await Promise.all(Array.from({ length: 100 }, () => acquire()));
+      const slotsBefore = await Promise.all(Array.from({ length: 100 }, () => acquire()));
       expect(limits.snapshot()[LIMIT_NAME]).toEqual({
         ...{ limit: Number.POSITIVE_INFINITY, windowMs: 0, free: Number.POSITIVE_INFINITY, queued: 0, pausedMs: 0 },
       });
-      before.pop()?.('unused');
+      slotsBefore.pop()?.('unused');
       limits.pause(LIMIT_NAME, 1_000);
       const slots: Release[] = [];
       for (let call = 0; call < 40; call++) void acquire().then((release) => void slots.push(release));
@@ -260,7 +260,7 @@ describe('a limit without a number', () => {
       await clock.advance(500);
       expect(slots).toHaveLength(1);
       // Calls from before the pause don't count in a round.
-      for (const release of before) release('accepted');
+      for (const release of slotsBefore) release('accepted');
       await clock.advance(5_000);
       expect(slots).toHaveLength(1);
       // Failures don't count either: another call replaces them.
@@ -279,7 +279,7 @@ describe('a limit without a number', () => {
     },
   );
 
-  it('starts with rounds of one again after another pause', async () => {
+  it('starts again with a round of one after another pause', async () => {
     const { clock, acquire, limits } = unlimited(false);
     limits.pause(LIMIT_NAME, 1_000);
     const slots: Release[] = [];
@@ -308,10 +308,10 @@ describe('a limit without a number', () => {
 describe('clients with different limits', () => {
   it("serve each other's waiting calls when one of them releases an unused slot", async () => {
     const { clock, open } = inMemory();
-    const [one, other] = [open({ limit: 1, windowMs: 1_000 }), open({ limit: 2, windowMs: 1_000 })];
-    const slots = [await one.acquire(), await other.acquire()];
+    const [first, second] = [open({ limit: 1, windowMs: 1_000 }), open({ limit: 2, windowMs: 1_000 })];
+    const slots = [await first.acquire(), await second.acquire()];
     const onGranted = vi.fn();
-    const waiting = one.acquire();
+    const waiting = first.acquire();
     void waiting.then(onGranted);
     slots[0]?.('unused');
     await settle();
@@ -359,7 +359,7 @@ describe('a run that waits outside the process', () => {
     expect(onGranted).toHaveBeenCalledOnce();
   });
 
-  it('precedes queued calls if it is urgent, in the order of the urgent runs', async () => {
+  it('precedes queued calls if it is urgent, and urgent runs keep their order', async () => {
     const { clock, acquire, tryAcquire } = inMemory({ limit: 2, windowMs: 60_000 });
     for (let call = 0; call < 2; call++) (await acquire())();
     for (const run of ['a', 'b', 'c', 'd']) await tryAcquire(run);

@@ -17,7 +17,7 @@ interface Campaign {
   readonly gapMs?: number;
 }
 
-/** Runs calls in many processes. Returns the service's times and the number of store requests. */
+/** Runs calls in many processes. Returns the times at which the service counted them, and the store requests. */
 async function campaign({ processes, calls, limit, responseMs, delayMs = 2, gapMs = 200 }: Campaign) {
   const { clock, process, requestCount, pauseMs } = world(limit, { delayMs });
   const next = seeded(1);
@@ -46,13 +46,13 @@ describe('shared limits', () => {
     [1, 0.95],
     [8, 0.95],
     [50, 0.9],
-  ])('are enforced across %i processes, which use all slots', async (processes, share) => {
+  ])('are enforced across %i processes, which use nearly all slots', async (processes, minUsage) => {
     const calls = 200;
     const { counted, tookMs, requestCount } = await campaign({ processes, calls, limit: MINUTE, responseMs: 800 });
     expect(counted).toHaveLength(calls);
     expect(maxPerWindow(counted, MINUTE.windowMs)).toBeLessThanOrEqual(MINUTE.limit);
     const allowedMs = (calls / MINUTE.limit - 1) * (MINUTE.windowMs + 800);
-    expect(allowedMs / tookMs).toBeGreaterThan(share);
+    expect(allowedMs / tookMs).toBeGreaterThan(minUsage);
     expect(requestCount / (tookMs / 1_000)).toBeLessThan(100);
   });
 
@@ -72,16 +72,16 @@ describe('shared limits', () => {
     [8, 98, 15, 3],
     [50, 97, 48, 16],
   ])(
-    'let %i processes use %i %% of the slots with %i store requests a second',
-    async (processes, used, short, long) => {
+    'let %i processes use %i%% of the slots with %i store requests a second',
+    async (processes, usedPercent, requestsAt6s, requestsAt60s) => {
       const measure = async (windowMs: number) => {
         const limit = { limit: 20, windowMs };
         const load = { processes, calls: 100, limit, responseMs: 10, delayMs: 1, gapMs: 0 };
         const { tookMs, requestCount } = await campaign(load);
         return [Math.floor((100 * 4 * windowMs) / tookMs), Math.ceil(requestCount / (tookMs / 1_000))];
       };
-      expect(await measure(6_000)).toEqual([used, short]);
-      expect((await measure(60_000))[1]).toBe(long);
+      expect(await measure(6_000)).toEqual([usedPercent, requestsAt6s]);
+      expect((await measure(60_000))[1]).toBe(requestsAt60s);
     },
   );
 
@@ -90,10 +90,10 @@ describe('shared limits', () => {
     const served = new Map<number, number>();
     const counted: number[] = [];
     for (let at = 0; at < 8; at++) {
-      const own = process();
+      const worker = process();
       const loop = async () => {
         for (;;) {
-          const release = await own.acquire();
+          const release = await worker.acquire();
           counted.push(clock.now());
           served.set(at, (served.get(at) ?? 0) + 1);
           await pauseMs(50);
@@ -111,31 +111,31 @@ describe('shared limits', () => {
 
   it("need at most two requests for each of a process's consecutive creates", async () => {
     const { clock, process, requestCount } = world();
-    const one = process();
-    for (let call = 0; call < 20; call++) (await clock.until(one.acquire()))();
+    const worker = process();
+    for (let call = 0; call < 20; call++) (await clock.until(worker.acquire()))();
     expect(requestCount()).toBeLessThanOrEqual(2 * 20);
   });
 
   it('need one read and one write for concurrent calls', async () => {
     const { clock, process, requestCount } = world();
-    const one = process();
-    await clock.until(Promise.all([one.acquire(), one.acquire(), one.tryAcquire(), one.tryAcquire('run')]));
+    const worker = process();
+    await clock.until(Promise.all([worker.acquire(), worker.acquire(), worker.tryAcquire(), worker.tryAcquire('run')]));
     expect(requestCount()).toBe(2);
   });
 
   it('need at most two requests a second per process, however many of its calls wait', async () => {
     const { clock, process, requestCount } = world({ limit: 1, windowMs: 3_600_000 });
-    const one = process();
-    (await clock.until(one.acquire()))();
+    const worker = process();
+    (await clock.until(worker.acquire()))();
     await clock.advance(1_000);
-    const before = requestCount();
+    const requestsBefore = requestCount();
     const abort = new AbortController();
     const calls: Promise<unknown>[] = [];
     for (let call = 0; call < 600; call++) {
-      calls.push(one.acquire(abort.signal).catch(() => {}));
+      calls.push(worker.acquire(abort.signal).catch(() => {}));
       await clock.advance(100);
     }
-    expect(requestCount() - before).toBeLessThanOrEqual(2 * 60 + 4);
+    expect(requestCount() - requestsBefore).toBeLessThanOrEqual(2 * 60 + 4);
     abort.abort();
     await Promise.all(calls);
   });
@@ -143,27 +143,27 @@ describe('shared limits', () => {
   it('release a slot one window after its response, even if the response arrived during a read', async () => {
     const { clock, process } = world({ limit: 1, windowMs: 10_000 });
     const faults: Faults = {};
-    const [one, other] = [process({ faults }), process()];
-    const release = await clock.until(one.acquire());
+    const [worker, otherWorker] = [process({ faults }), process()];
+    const release = await clock.until(worker.acquire());
     faults.afterRead = () => new Promise<void>((resolve) => void clock.after(1_500, resolve));
-    const attempt = one.tryAcquire();
+    const attempt = worker.tryAcquire();
     await clock.advance(1_400);
     release();
     const respondedMs = clock.now();
     expect(await clock.until(attempt)).toBeGreaterThan(0);
     delete faults.afterRead;
-    (await clock.until(other.acquire()))();
+    (await clock.until(otherWorker.acquire()))();
     expect(clock.now() - respondedMs).toBeGreaterThan(10_000);
     expect(clock.now() - respondedMs).toBeLessThan(12_000);
   });
 
   it('pause every process, including a process that starts during the pause', async () => {
     const { clock, process } = world();
-    const one = process();
-    const release = await clock.until(one.acquire());
-    one.limits.pause(LIMIT_NAME, 600_000);
+    const worker = process();
+    const release = await clock.until(worker.acquire());
+    worker.limits.pause(LIMIT_NAME, 600_000);
     release('unused');
-    one.limits.pause(LIMIT_NAME, 1_000);
+    worker.limits.pause(LIMIT_NAME, 1_000);
     await clock.advance(590_000);
     const onGranted = vi.fn((slot: Release) => slot());
     void process().acquire().then(onGranted);
@@ -173,14 +173,15 @@ describe('shared limits', () => {
     expect(onGranted).toHaveBeenCalledOnce();
   });
 
-  it('without a number allow rounds of 1, 2, 4, … calls in all processes together after a pause', async () => {
+  it('without a number allow rounds of 1, 2, 4, … calls in total across processes after a pause', async () => {
     const { clock, process } = world({ limit: Number.POSITIVE_INFINITY, windowMs: 0 });
     const all = [process(), process(), process()];
-    for (const one of all) (await clock.until(one.acquire()))('accepted');
+    for (const worker of all) (await clock.until(worker.acquire()))('accepted');
     all[0]?.limits.pause(LIMIT_NAME, 10_000);
     await clock.advance(100);
     const slots: Release[] = [];
-    for (const one of all) for (let call = 0; call < 5; call++) void one.acquire().then((slot) => slots.push(slot));
+    for (const worker of all)
+      for (let call = 0; call < 5; call++) void worker.acquire().then((slot) => slots.push(slot));
     await clock.advance(9_000);
     expect(slots).toHaveLength(0);
     await clock.advance(20_000);
@@ -195,15 +196,15 @@ describe('shared limits', () => {
 
   it('pass the slot of a call that was aborted while it was granted to another process', async () => {
     const { clock, process, faults } = world({ limit: 1, windowMs: 60_000 });
-    const [one, other] = [process(), process()];
+    const [worker, otherWorker] = [process(), process()];
     const aborted = new AbortController();
     // The write that grants the slot is in flight.
     faults.beforeWrite = () => aborted.abort();
-    await expect(clock.until(one.acquire(aborted.signal))).rejects.toMatchObject({ name: 'AbortError' });
+    await expect(clock.until(worker.acquire(aborted.signal))).rejects.toMatchObject({ name: 'AbortError' });
     delete faults.beforeWrite;
-    const before = clock.now();
-    await clock.until(other.acquire());
-    expect(clock.now() - before).toBeLessThan(6_000);
+    const startMs = clock.now();
+    await clock.until(otherWorker.acquire());
+    expect(clock.now() - startMs).toBeLessThan(6_000);
   });
 
   it("release a crashed process's queue position, and its slots after one lease", async () => {
@@ -255,11 +256,11 @@ async function runRandomCalls(seed: number) {
   const { clock, process, pauseMs } = world(limit, { delayMs: next() ** 3 * 300, next });
   const counted: number[] = [];
   let pending = 0;
-  const start = (own: ReturnType<typeof process>) => {
+  const start = (worker: ReturnType<typeof process>) => {
     const call = async () => {
       const abort = new AbortController();
       if (next() < 0.1) clock.after(next() * 3_000, () => abort.abort());
-      const release = await own.acquire(abort.signal).catch(() => undefined);
+      const release = await worker.acquire(abort.signal).catch(() => undefined);
       if (!release) return;
       if (next() < 0.05) return release('unused');
       await pauseMs(next() ** 3 * 2_000);
@@ -271,8 +272,8 @@ async function runRandomCalls(seed: number) {
     return call().finally(() => pending--);
   };
   for (let at = 0; at < 6; at++) {
-    const own = process();
-    for (let call = 0; call < 20; call++) clock.after(next() * 10_000, () => void start(own));
+    const worker = process();
+    for (let call = 0; call < 20; call++) clock.after(next() * 10_000, () => void start(worker));
   }
   await clock.advance(120_000 + 12 * 20 * (limit.windowMs / limit.limit));
   return { limit, counted, pending, timers: clock.timers };

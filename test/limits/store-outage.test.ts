@@ -5,17 +5,17 @@ import type { VirtualClock } from '../waiting/virtual-clock.js';
 import { type Faults, LIMIT_NAME, world } from './world.js';
 
 const unavailable = () => Promise.reject(new Error('connection lost'));
-const ONE = { limit: 1, windowMs: 10_000 };
+const ONE_CALL = { limit: 1, windowMs: 10_000 };
 
-describe('an unavailable store', () => {
+describe('a faulty store', () => {
   it('is replaced by local state, with one warning per outage', async () => {
     const { clock, process, faults, warnings } = world({ limit: 2, windowMs: 60_000 });
-    const one = process();
-    (await clock.until(one.acquire()))();
+    const worker = process();
+    (await clock.until(worker.acquire()))();
     faults.beforeRead = unavailable;
     const times: number[] = [];
     const calls = [1, 2, 3].map(() =>
-      one.acquire().then((slot) => {
+      worker.acquire().then((slot) => {
         times.push(clock.now());
         slot();
       }),
@@ -28,10 +28,10 @@ describe('an unavailable store', () => {
     ]);
     delete faults.beforeRead;
     await clock.advance(200_000);
-    (await clock.until(one.acquire()))();
+    (await clock.until(worker.acquire()))();
     faults.beforeRead = unavailable;
     await clock.advance(200_000);
-    (await clock.until(one.acquire()))();
+    (await clock.until(worker.acquire()))();
     expect(warnings).toHaveLength(2);
   });
 
@@ -65,16 +65,16 @@ describe('an unavailable store', () => {
   it('counts calls that a process sent during the outage, even if none of its calls waits', async () => {
     const { clock, process } = world({ limit: 4, windowMs: 60_000 });
     const faults: Faults = { beforeRead: unavailable };
-    const [one, other] = [process({ faults }), process()];
-    for (let call = 0; call < 4; call++) (await clock.until(one.acquire()))();
+    const [worker, otherWorker] = [process({ faults }), process()];
+    for (let call = 0; call < 4; call++) (await clock.until(worker.acquire()))();
     await clock.advance(40_000);
-    const before = clock.now();
+    const startMs = clock.now();
     delete faults.beforeRead;
     await clock.advance(6_000);
-    (await clock.until(other.acquire()))();
+    (await clock.until(otherWorker.acquire()))();
     // One window after the calls, not after the recovery.
-    expect(clock.now() - before).toBeGreaterThan(19_000);
-    expect(clock.now() - before).toBeLessThan(23_000);
+    expect(clock.now() - startMs).toBeGreaterThan(19_000);
+    expect(clock.now() - startMs).toBeLessThan(23_000);
     await clock.advance(120_000);
     expect(clock.timers).toBe(0);
   });
@@ -85,12 +85,12 @@ describe('an unavailable store', () => {
   ])("counts as unavailable after %s, and the next calls don't wait for it", async (_, timeoutMs, ms) => {
     const { clock, process, faults } = world();
     faults.beforeRead = () => new Promise(() => {});
-    const one = process(timeoutMs === undefined ? {} : { timeoutMs });
-    const before = clock.now();
-    (await clock.until(one.acquire()))();
-    expect(clock.now() - before).toBe(ms);
-    for (let call = 0; call < 3; call++) (await clock.until(one.acquire()))();
-    expect(clock.now() - before).toBe(ms);
+    const worker = process(timeoutMs === undefined ? {} : { timeoutMs });
+    const startMs = clock.now();
+    (await clock.until(worker.acquire()))();
+    expect(clock.now() - startMs).toBe(ms);
+    for (let call = 0; call < 3; call++) (await clock.until(worker.acquire()))();
+    expect(clock.now() - startMs).toBe(ms);
   });
 
   it("doesn't keep a process alive that only has responses to record", async () => {
@@ -111,45 +111,45 @@ describe('an unavailable store', () => {
   });
 
   it("is replaced by local state for calls that don't queue, too", async () => {
-    const { clock, process, faults, requestCount } = world(ONE);
-    const [one, other] = [process(), process()];
+    const { clock, process, faults, requestCount } = world(ONE_CALL);
+    const [worker, otherWorker] = [process(), process()];
     faults.beforeRead = unavailable;
-    const [release, rejected] = await clock.until(Promise.all([one.tryAcquire(), one.tryAcquire()]));
+    const [release, rejected] = await clock.until(Promise.all([worker.tryAcquire(), worker.tryAcquire()]));
     expect([typeof release, rejected]).toEqual(['function', expect.closeTo(10_006, -1)]);
     if (typeof release === 'function') release();
     await clock.advance(100);
-    expect(await clock.until(one.tryAcquire())).toBeGreaterThan(9_000);
+    expect(await clock.until(worker.tryAcquire())).toBeGreaterThan(9_000);
     expect(requestCount()).toBe(1);
     delete faults.beforeRead;
     await clock.advance(6_000);
-    expect(await clock.until(other.tryAcquire())).toBeGreaterThan(3_000);
+    expect(await clock.until(otherWorker.tryAcquire())).toBeGreaterThan(3_000);
   });
 
   it("doesn't count as an outage if it is misconfigured: each call rejects and says what to change", async () => {
     const { clock, process, faults, warnings } = world();
-    const one = process();
+    const worker = process();
     faults.beforeRead = () => Promise.reject(setupError('NOPERM. Give its user the command eval.'));
-    await expect(clock.until(one.acquire())).rejects.toMatchObject({ recovery: 'fix_setup' });
-    await expect(clock.until(one.tryAcquire())).rejects.toThrow('NOPERM');
+    await expect(clock.until(worker.acquire())).rejects.toMatchObject({ recovery: 'fix_setup' });
+    await expect(clock.until(worker.tryAcquire())).rejects.toThrow('NOPERM');
     expect(warnings).toEqual([]);
     delete faults.beforeRead;
-    (await clock.until(one.acquire()))();
+    (await clock.until(worker.acquire()))();
   });
 
   it('that loses the response to a write still enforces the limit, and recovers', async () => {
     const { clock, process, faults } = world({ limit: 2, windowMs: 10_000 });
-    const [one, other] = [process(), process()];
+    const [worker, otherWorker] = [process(), process()];
     faults.afterWrite = () => {
       delete faults.afterWrite;
       throw new Error('response lost');
     };
-    const slots = [await clock.until(one.acquire()), await clock.until(one.acquire())];
+    const slots = [await clock.until(worker.acquire()), await clock.until(worker.acquire())];
     await clock.advance(6_000);
     // The store counts the first call once, and the second call since the recovery.
-    expect(await clock.until(other.tryAcquire())).toBeGreaterThan(5_000);
+    expect(await clock.until(otherWorker.tryAcquire())).toBeGreaterThan(5_000);
     for (const release of slots) release();
     const onGranted = vi.fn();
-    const third = other.acquire().then(onGranted);
+    const third = otherWorker.acquire().then(onGranted);
     await clock.advance(9_000);
     expect(onGranted).not.toHaveBeenCalled();
     await clock.until(third);

@@ -64,7 +64,7 @@ export async function granted(attempt: Promise<Release | number>): Promise<Relea
   return release;
 }
 
-/** Opens a store that responds after a delay and counts its requests. */
+/** Opens a store that responds after a delay and counts its requests. Its `process` opens a process on the store. */
 export function world(limit: Rate = MINUTE, { delayMs = 1, next = seeded(7) } = {}) {
   const clock = virtualClock();
   const store = memoryStoreOn(clock);
@@ -74,16 +74,16 @@ export function world(limit: Rate = MINUTE, { delayMs = 1, next = seeded(7) } = 
   const requests: { readonly what: 'read' | 'write'; readonly atMs: number }[] = [];
   const pause = () => new Promise<void>((resolve) => void clock.after(next() * delayMs, resolve));
   const faults: Faults = {};
-  const storeOf = (own: Faults): Store & { readonly [CLOCK]: Clock } => ({
+  const storeOf = (processFaults: Faults): Store & { readonly [CLOCK]: Clock } => ({
     [CLOCK]: clock,
     async read(group, keys) {
       requests.push({ what: 'read', atMs: clock.now() - startMs });
       await pause();
       await faults.beforeRead?.();
-      await own.beforeRead?.();
+      await processFaults.beforeRead?.();
       const stored = await store.read(group, keys);
       await pause();
-      await own.afterRead?.();
+      await processFaults.afterRead?.();
       return stored;
     },
     async write(group, version, changes) {

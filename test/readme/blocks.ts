@@ -14,7 +14,7 @@ export const DOCUMENTS = ['README.md', 'AGENTS.md', ...GUIDES];
 export interface Block {
   /** `ts`, `sh`, … */
   readonly language: string;
-  /** The words after the language: `check-only`. */
+  /** The words after the language, such as `check-only`. */
   readonly marks: readonly string[];
   readonly code: string;
   /** The file without its extension: `README`, `docs/waiting`. */

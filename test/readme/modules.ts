@@ -10,7 +10,7 @@ export interface BlockModule {
   readonly code: string;
 }
 
-interface Parsed {
+interface ParsedBlock {
   readonly module: string;
   /** Names that later blocks may use, with their import statements. */
   readonly declarations: ReadonlyMap<string, string>;
@@ -18,7 +18,7 @@ interface Parsed {
 
 /** Returns the modules of a page's blocks, in order. */
 export function modulesOf(page: readonly Block[]): BlockModule[] {
-  const earlier: Parsed[] = [];
+  const earlier: ParsedBlock[] = [];
   return page.map((block) => {
     // A complete file, next to the page's other files.
     const name = block.marks.find((mark) => /\.[cm]?tsx?$/.test(mark));
@@ -26,25 +26,25 @@ export function modulesOf(page: readonly Block[]): BlockModule[] {
     if (name !== undefined) return { block, file: `${page}/${name}`, code: `${block.code}\nexport {};\n` };
     const file = `${page}-${block.line}.${block.language}`;
     const ast = ts.createSourceFile(file, block.code, ts.ScriptTarget.Latest, true);
-    const own = declaredIn(ast, file);
+    const parsed = declaredIn(ast, file);
     const used = namesUsedIn(ast);
     const imports = [...used]
-      .filter((name) => !own.declarations.has(name))
+      .filter((name) => !parsed.declarations.has(name))
       .flatMap((name) => earlier.findLast(({ declarations }) => declarations.has(name))?.declarations.get(name) ?? []);
-    const { exports } = own;
-    earlier.push(own);
+    const { exports } = parsed;
+    earlier.push(parsed);
     return { block, file, code: [...new Set(imports), block.code, exports, 'export {};', ''].join('\n') };
   });
 }
 
 /** Returns a block's declarations and imports, and a statement that exports the unexported ones. */
-function declaredIn(ast: SourceFile, file: string): Parsed & { readonly exports: string } {
+function declaredIn(ast: SourceFile, file: string): ParsedBlock & { readonly exports: string } {
   const declarations = new Map<string, string>();
   const values: string[] = [];
   const types: string[] = [];
-  const from = `'./${file}'`;
+  const modulePath = `'./${file}'`;
   const declare = (name: string, node: Node, isType: boolean) => {
-    declarations.set(name, `import ${isType ? 'type ' : ''}{ ${name} } from ${from};`);
+    declarations.set(name, `import ${isType ? 'type ' : ''}{ ${name} } from ${modulePath};`);
     const isExported =
       ts.canHaveModifiers(node) && ts.getModifiers(node)?.some(({ kind }) => kind === ts.SyntaxKind.ExportKeyword);
     if (!isExported) (isType ? types : values).push(name);
@@ -76,7 +76,7 @@ function boundNames(name: ts.BindingName): string[] {
   return name.elements.flatMap((element) => (ts.isBindingElement(element) ? boundNames(element.name) : []));
 }
 
-/** Returns every free name of a block, without properties and keys. */
+/** Returns every name that a block uses, except property names. */
 function namesUsedIn(ast: SourceFile): Set<string> {
   const used = new Set<string>();
   const visit = (node: Node) => {

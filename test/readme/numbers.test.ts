@@ -1,4 +1,4 @@
-// The service's numbers in the documents, the comments and texts of src, and the demo match src/rules/limits.ts.
+// The service's numbers in the documents, the comments and strings in src, and the demo match src/rules/limits.ts.
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import {
@@ -15,10 +15,10 @@ import { ROOT } from '../support/build.js';
 import { sourcesIn } from '../support/sources.js';
 import { DOCUMENTS } from './blocks.js';
 
-const OTHERS = ['SECURITY.md', 'examples/demo.ts', 'docs/.vitepress/theme/playground/Playground.vue'];
-const FILES = [...DOCUMENTS, ...OTHERS, ...sourcesIn('src').map(({ path }) => path)];
-/** The files' texts in one line each, without the marks of comments. */
-const text = new Map(
+const OTHER_FILES = ['SECURITY.md', 'examples/demo.ts', 'docs/.vitepress/theme/playground/Playground.vue'];
+const FILES = [...DOCUMENTS, ...OTHER_FILES, ...sourcesIn('src').map(({ path }) => path)];
+/** Each file's content on one line, without comment markers. */
+const contents = new Map(
   FILES.map((file) => [
     file,
     readFileSync(ROOT + file, 'utf8')
@@ -28,7 +28,7 @@ const text = new Map(
 );
 
 /** Patterns of sentences that state a number, and the expected number. */
-const STATED: readonly (readonly [pattern: RegExp, expected: number])[] = [
+const STATEMENTS: readonly (readonly [pattern: RegExp, expected: number])[] = [
   [/(\d+) videos(?=,| a minute| per minute)/g, LIMITS['videos.create'].limit],
   [/(\d+) (?:job reads|reads|polls)(?=,| a minute| per minute)/g, LIMITS['jobs.get'].limit],
   [/an eighth of them, (\d+) a minute/g, LIMITS['jobs.get'].limit * (1 - POLL_SHARE)],
@@ -49,8 +49,8 @@ const STATED: readonly (readonly [pattern: RegExp, expected: number])[] = [
   [/USD_PER_TOKEN = ([\d.]+)/g, USD_PER_TOKEN],
 ];
 
-test.each(STATED)('sentences that match %s state the documented number', (pattern, expected) => {
-  const found = [...text].flatMap(([file, page]) =>
+test.each(STATEMENTS)('sentences that match %s state the documented number', (pattern, expected) => {
+  const found = [...contents].flatMap(([file, page]) =>
     [...page.matchAll(pattern)].map(([, ...numbers]) => [file, Number(numbers.find((number) => number !== undefined))]),
   );
   expect(found).not.toEqual([]);

@@ -1,5 +1,5 @@
 // Runs every block of the guides about queues, many processes, and Workers, and uses its exports as documented. Replaces the
-// default Redis port with that of the test's own Redis.
+// default Redis port with the port of the test's Redis.
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { GenClient, Store } from 'gen-client';
@@ -18,7 +18,7 @@ vi.mock('cloudflare:workers', () => ({ DurableObject: class {}, waitUntil: undef
 
 type Handler = (request: Request) => Promise<Response>;
 /** The blocks' exports. */
-interface Exported {
+interface BlockExports {
   readonly client?: GenClient;
   readonly redis?: { disconnect(): void };
   readonly POST?: Handler;
@@ -40,13 +40,13 @@ const FOLDER = join(ROOT, '.guide-blocks');
 const PAGES = ['docs/queues-and-durable-runs.md', 'docs/many-processes.md'];
 const modules = PAGES.flatMap((page) => modulesOf(blocksOf(page).filter(({ language }) => language === 'ts')));
 const used = new Set<BlockModule>();
-const opened: Exported[] = [];
+const opened: BlockExports[] = [];
 
 describe.skipIf(whyNoRedis() !== undefined)('the guides to queues, many processes, and Workers', () => {
   let redis: RealRedis;
   const sandbox = createSandbox({ jobDurationMs: 20, limits: 'off', balanceTokens: 100_000 });
   const printed: string[] = [];
-  const stored = memoryStore();
+  const database = memoryStore();
 
   beforeAll(async () => {
     redis = await startRedis();
@@ -68,7 +68,7 @@ describe.skipIf(whyNoRedis() !== undefined)('the guides to queues, many processe
     vi.stubEnv('GEN_BASE_URL', sandbox.baseUrl);
     vi.stubEnv('GEN_WEBHOOK_SECRET', sandbox.webhookSecret);
     vi.stubGlobal('fetch', (input: RequestInfo | URL, init?: RequestInit) => sandbox.fetch(new Request(input, init)));
-    vi.stubGlobal('database', { read: stored.read, swap: stored.write });
+    vi.stubGlobal('database', { read: database.read, swap: database.write });
     vi.spyOn(console, 'log').mockImplementation((text) => void printed.push(String(text)));
   });
   afterEach(() => {
@@ -78,37 +78,37 @@ describe.skipIf(whyNoRedis() !== undefined)('the guides to queues, many processe
   });
 
   /** Runs the page's block that contains `text`. */
-  async function block(page: string, text: string): Promise<Exported> {
+  async function loadBlock(page: string, text: string): Promise<BlockExports> {
     const match = modules.find(({ block }) => block.file === page && block.code.includes(text));
     if (!match) throw new Error(`${page} has no block with ${text}`);
     used.add(match);
-    const exported = (await import(/* @vite-ignore */ join(FOLDER, match.file))) as Exported;
+    const exported = (await import(/* @vite-ignore */ join(FOLDER, match.file))) as BlockExports;
     opened.push(exported);
     return exported;
   }
 
   /** Creates a signed webhook about a sandbox job. */
-  async function webhook(jobId: string, url = 'https://example.com/webhook'): Promise<Request> {
+  async function signedWebhook(jobId: string, url = 'https://example.com/webhook'): Promise<Request> {
     const event = completedEvent(jobId, sandbox.baseUrl);
     const { body, headers } = await signWebhook(event, { secret: sandbox.webhookSecret });
     return new Request(url, { method: 'POST', body, headers });
   }
 
   test('the queue creates the order, calls its worker, and accepts webhooks', async () => {
-    const { queue, receive } = await block('docs/queues-and-durable-runs', 'createGenQueue');
+    const { queue, receive } = await loadBlock('docs/queues-and-durable-runs', 'createGenQueue');
     await expect.poll(() => printed.length).toBe(1);
     expect(printed[0]).toBe(sandbox.jobs[0]?.providerOutputUrl);
-    expect((await receive?.(await webhook(sandbox.jobs[0]?.id ?? '')))?.status).toBe(204);
+    expect((await receive?.(await signedWebhook(sandbox.jobs[0]?.id ?? '')))?.status).toBe(204);
     expect(await queue?.queue.getJob('film-order-17')).toBeDefined();
-    const { cancel } = await block('docs/queues-and-durable-runs', 'record.remove()');
+    const { cancel } = await loadBlock('docs/queues-and-durable-runs', 'record.remove()');
     expect(await cancel?.(queue, 'film-order-17')).toBe(false);
     await queue?.videos.create({ prompt: 'a fox at dawn' }, { jobId: 'film-order-18', delay: 60_000 });
     expect(await cancel?.(queue, 'film-order-18')).toBe(true);
     expect(await queue?.queue.getJob('film-order-18')).toBeUndefined();
   });
 
-  test("an engine's run ends with its job", async () => {
-    const { makeVideo } = await block('docs/queues-and-durable-runs', 'inngestEngine');
+  test("an engine's run returns its completed job", async () => {
+    const { makeVideo } = await loadBlock('docs/queues-and-durable-runs', 'inngestEngine');
     const step = {
       run: (_id: string, act: () => Promise<unknown>) => act(),
       sleep: async () => {},
@@ -118,23 +118,23 @@ describe.skipIf(whyNoRedis() !== undefined)('the guides to queues, many processe
     expect(job?.status).toBe('completed');
   });
 
-  test('processes share limits over Redis, and accept an event again', async () => {
-    const { client, POST } = await block('docs/many-processes', "per: 'day', store");
+  test('a process with Redis limits its creates, and accepts an event twice', async () => {
+    const { client, POST } = await loadBlock('docs/many-processes', "per: 'day', store");
     await client?.videos.create({ prompt: 'a fox at dawn' });
     expect(client?.limits()['videos.create']).toMatchObject({ limit: 20 });
     const jobId = sandbox.jobs.at(-1)?.id ?? '';
-    for (let count = 0; count < 2; count++) expect((await POST?.(await webhook(jobId)))?.ok).toBe(true);
+    for (let count = 0; count < 2; count++) expect((await POST?.(await signedWebhook(jobId)))?.ok).toBe(true);
   });
 
-  test('isolates share an account in a Durable Object', async () => {
-    const { worker } = await block('docs/many-processes', 'durableObjectStore');
+  test('a Worker with a Durable Object creates a job, and accepts its webhook', async () => {
+    const { worker } = await loadBlock('docs/many-processes', 'durableObjectStore');
     const object = memoryStore();
     const ACCOUNT = { idFromName: (name: string) => name, get: () => object };
     const create = new Request('https://app.test/', { method: 'POST', body: 'a fox' });
     const response = await worker?.fetch(create, { ACCOUNT });
     expect(response?.status).toBe(202);
     const { id }: { id: string } = await jsonOf(response);
-    const reported = await worker?.fetch(await webhook(id, 'https://app.test/webhook'), { ACCOUNT });
+    const reported = await worker?.fetch(await signedWebhook(id, 'https://app.test/webhook'), { ACCOUNT });
     expect(reported?.ok).toBe(true);
   });
 

@@ -1,17 +1,17 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { httpServer } from '../transport/support.js';
 
-/** A service that counts creates strictly, in an inclusive sliding window and in fixed windows. */
+/** A service that limits creates strictly in a sliding window. */
 export interface CountingService {
   readonly baseUrl: string;
   /** The time at which each create was counted, in milliseconds. */
   readonly countedAt: number[];
   /** Returns the number of creates over the limit. */
-  rejected(): number;
+  rejectedCount(): number;
   close(): Promise<void>;
 }
 
-/** Serves creates on loopback. Each takes up to 10 ms, so that creates are counted in another order than sent. */
+/** Serves creates on loopback. Each takes up to 10 ms, so they may be counted in a different order than they were sent. */
 export async function startCountingService(limit: number, windowMs: number): Promise<CountingService> {
   const countedAt: number[] = [];
   let rejected = 0;
@@ -29,5 +29,5 @@ export async function startCountingService(limit: number, windowMs: number): Pro
     response.writeHead(isFull ? 429 : 200, { 'content-type': 'application/json', 'retry-after': '1' });
     response.end(JSON.stringify(body));
   });
-  return { baseUrl: url, countedAt, rejected: () => rejected, close };
+  return { baseUrl: url, countedAt, rejectedCount: () => rejected, close };
 }

@@ -8,7 +8,7 @@ const LIMIT = 20;
 /** `npm run campaign -- limits` uses the documented minute. CI uses a shorter window, which still allows many polls. */
 const [COUNTS, WINDOW_MS, WINDOWS] = process.env.CAMPAIGN === 'full' ? [[1, 8, 50], 60_000, 5] : [[4], 10_000, 3];
 
-/** Returns the number of commands that clients have sent, without those of scripts. */
+/** Returns the number of commands that clients have sent, excluding those that scripts run. */
 async function countCommands({ ioredis }: RealRedis): Promise<number> {
   const sent = (await ioredis.info('commandstats')).matchAll(
     /cmdstat_(?:evalsha|eval|\w*subscribe|publish):calls=(\d+)/g,
@@ -24,40 +24,40 @@ describe.skipIf(whyNoRedis())('processes with one rate limit', () => {
   afterAll(() => worker.remove());
 
   /** Creates videos. Returns the used share of the allowed rate. */
-  async function usedShare(count: number): Promise<number> {
+  async function measureUsage(count: number): Promise<number> {
     const redis = await startRedis();
     const service = await startCountingService(LIMIT, WINDOW_MS);
-    const each = Math.ceil((LIMIT * WINDOWS) / count);
-    const settings = [service.baseUrl, redis.port, WINDOW_MS, each];
+    const createsPerProcess = Math.ceil((LIMIT * WINDOWS) / count);
+    const settings = [service.baseUrl, redis.port, WINDOW_MS, createsPerProcess];
     const processes = Array.from({ length: count }, (_, at) =>
       worker.start([...settings, at % 2 === 0 ? 'ioredis' : 'node-redis']),
     );
     await Promise.all(processes.map((process) => receiveMessage(process, (message) => message === 'ready')));
-    const before = await countCommands(redis);
+    const commandsBefore = await countCommands(redis);
     const startMs = performance.now();
-    const results = processes.map((process) => receiveMessage(process, (message) => message === each));
+    const results = processes.map((process) => receiveMessage(process, (message) => message === createsPerProcess));
     for (const process of processes) process.send('go');
     await Promise.all(results);
     const tookMs = performance.now() - startMs;
-    expect((((await countCommands(redis)) - before) * 1000) / tookMs).toBeLessThanOrEqual(100);
+    expect((((await countCommands(redis)) - commandsBefore) * 1000) / tookMs).toBeLessThanOrEqual(100);
     for (const process of processes) process.send('end');
     await service.close();
-    expect(service.rejected()).toBe(0);
-    expect(service.countedAt).toHaveLength(count * each);
+    expect(service.rejectedCount()).toBe(0);
+    expect(service.countedAt).toHaveLength(count * createsPerProcess);
     await redis.close();
     // The first twenty creates are sent immediately, and each further twenty one window later.
-    return ((Math.ceil((count * each) / LIMIT) - 1) * WINDOW_MS) / tookMs;
+    return ((Math.ceil((count * createsPerProcess) / LIMIT) - 1) * WINDOW_MS) / tookMs;
   }
 
   test.each(COUNTS)(
-    'get no 429 if there are %i, and use 90 % of the allowed rate with at most 100 commands a second',
+    'get no 429 if there are %i, and use 90% of the allowed rate with at most 100 commands a second',
     { timeout: 600_000 },
     async (count) => {
-      const share = await usedShare(count);
+      const share = await measureUsage(count);
       console.info(`${count} processes: ${share.toFixed(3)} of the allowed slots`);
       if (share >= 0.9 || isTooSlow('the rate of several processes')) return;
       // Repeat a slow run once. A 429 has failed the test already.
-      expect(await usedShare(count)).toBeGreaterThanOrEqual(0.9);
+      expect(await measureUsage(count)).toBeGreaterThanOrEqual(0.9);
     },
   );
 });

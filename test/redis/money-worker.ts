@@ -15,9 +15,9 @@ const print = (line: string) => new Promise<void>((resolve) => process.stdout.wr
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
 /** Ignores outages, and budgets blocked by a crashed create. */
-function unlessTemporary(error: unknown): undefined {
+function ignoreTemporary(error: unknown): undefined {
   const errors: unknown[] = error instanceof AggregateError ? error.errors : [error];
-  if (!errors.every((it) => GenError.isInstance(it) && /retry|wait/.test(it.recovery))) throw error;
+  if (!errors.every((cause) => GenError.isInstance(cause) && /retry|wait/.test(cause.recovery))) throw error;
 }
 
 async function resumeAll(): Promise<void> {
@@ -41,7 +41,7 @@ async function countUnfinished(): Promise<number> {
 
 if (task === 'resume') {
   do {
-    await resumeAll().catch(unlessTemporary);
+    await resumeAll().catch(ignoreTemporary);
     await pause(1_000);
   } while ((await countUnfinished()) > 0);
   const { spentTokens, reservedTokens } = await budget.usage();
@@ -49,6 +49,6 @@ if (task === 'resume') {
   process.exit(0);
 }
 for (;;) {
-  await resumeAll().catch(unlessTemporary);
-  await Promise.all(Array.from({ length: Number(batch) }, () => createOne().catch(unlessTemporary)));
+  await resumeAll().catch(ignoreTemporary);
+  await Promise.all(Array.from({ length: Number(batch) }, () => createOne().catch(ignoreTemporary)));
 }

@@ -1,4 +1,4 @@
-// One of several receivers behind one address. The first one crashes while handling an event.
+// One of several receivers behind one address. The first is killed while it handles an event.
 import { createServer } from 'node:http';
 import { getRequestListener } from '@hono/node-server';
 import { Redis } from 'ioredis';

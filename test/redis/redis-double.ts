@@ -1,7 +1,7 @@
 // A fake ioredis client without a server: the store's script, expiring keys, and channels.
 import { EventEmitter } from 'node:events';
 
-/** Creates an empty Redis. Its clients share keys and channels. */
+/** Creates a client of a new, empty Redis. Its duplicates share keys and channels. */
 export function redisDouble() {
   const keys = new Map<string, { readonly value: string; readonly untilMs: number }>();
   const channels = new EventEmitter();

@@ -75,7 +75,7 @@ describe.skipIf(whyNoRedis())('redisStore', () => {
       const list = String(await redis.ioredis.client('LIST'));
       return list.split('\n').filter((line) => /sub=[1-9]/.test(line)).length;
     };
-    const openOlder = (module: 'redis-4' | 'redis-5') => async () => {
+    const openNodeRedis = (module: 'redis-4' | 'redis-5') => async () => {
       const { default: redisModule } = await import(pathToFileURL(realTool(module) ?? '').href);
       const client = redisModule.createClient({ url: `redis://127.0.0.1:${redis.port}` });
       client.on('error', () => {});
@@ -87,8 +87,8 @@ describe.skipIf(whyNoRedis())('redisStore', () => {
       return { client, end: () => client.disconnect() };
     };
     const pubsub: Record<string, () => Connection | Promise<Connection>> = {
-      ...(realTool('redis-4') && { 'node-redis 4': openOlder('redis-4') }),
-      ...(realTool('redis-5') && { 'node-redis 5': openOlder('redis-5') }),
+      ...(realTool('redis-4') && { 'node-redis 4': openNodeRedis('redis-4') }),
+      ...(realTool('redis-5') && { 'node-redis 5': openNodeRedis('redis-5') }),
       ioredis: () => openIoredis(),
       'ioredis without an offline queue': () => openIoredis({ enableOfflineQueue: false }),
       'ioredis that connects on its first command': () => openIoredis({ lazyConnect: true }),
@@ -163,7 +163,7 @@ describe.skipIf(whyNoRedis())('redisStore', () => {
 });
 
 /** Creates a client like Upstash's that returns the replies in order, or throws them if they are errors. */
-function replying(...replies: unknown[]): RedisClient {
+function fakeClient(...replies: unknown[]): RedisClient {
   const call = async () => {
     const reply = replies.shift();
     if (reply instanceof Error) throw reply;
@@ -182,15 +182,15 @@ test.each([
 ])('redisStore states the fix if Redis rejects with "%s"', async (reply, message) => {
   const cause = new Error(reply);
   const onError = vi.fn();
-  const error = await errorOf(put(redisStore(replying(cause), { prefix: 'app:', onError })));
+  const error = await errorOf(put(redisStore(fakeClient(cause), { prefix: 'app:', onError })));
   expect(error).toMatchObject({ message: expect.stringMatching(message), recovery: 'fix_setup', cause });
   expect(onError.mock.calls).toEqual([[cause]]);
 });
 
 test('redisStore rejects with any other error unchanged, and reports an unexpected reply', async () => {
   const failure = new Error('LOADING Redis is loading NOSCRIPT');
-  await expect(put(redisStore(replying(failure)))).rejects.toBe(failure);
-  await expect(put(redisStore(replying(null)))).rejects.toThrow(
+  await expect(put(redisStore(fakeClient(failure)))).rejects.toBe(failure);
+  await expect(put(redisStore(fakeClient(null)))).rejects.toThrow(
     'redisStore: the client returned an unexpected reply. Pass a client that does not transform replies.',
   );
 });
@@ -205,7 +205,7 @@ test('redisStore retries a rejected subscription with the next connection', asyn
     disconnect: async () => {},
   });
   const onError = vi.fn();
-  const client = { ...replying(), publish: async () => 0, duplicate: () => connection };
+  const client = { ...fakeClient(), publish: async () => 0, duplicate: () => connection };
   redisStore(client, { prefix: 'app:', onError }).subscribe?.('jobs', () => {});
   await vi.waitFor(() => expect(onError).toHaveBeenCalledWith(new Error('no')));
   connection.emit('ready');

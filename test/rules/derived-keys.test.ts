@@ -14,8 +14,8 @@ describe('a derived key', () => {
   });
 
   it('without a suffix is the key itself, whatever its length', () => {
-    const long = 'k'.repeat(MAX_KEY_LENGTH + 1);
-    expect(nextKey({ key: long, shortKey, failedJobs: 0 })).toBe(long);
+    const longKey = 'k'.repeat(MAX_KEY_LENGTH + 1);
+    expect(nextKey({ key: longKey, shortKey, failedJobs: 0 })).toBe(longKey);
   });
 
   it('counts failed jobs, and keys rejected after them', () => {
@@ -35,7 +35,7 @@ describe('a derived key', () => {
     ['order:r', ['order:r']],
     ['order:r1x', ['order:r1x']],
     [':r1', [':r1']],
-  ])('%j can be derived from %j', (derived, origins) => {
+  ])('%j has the origins %j', (derived, origins) => {
     expect(originsOf(derived)).toEqual(origins);
   });
 });

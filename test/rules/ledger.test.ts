@@ -17,7 +17,7 @@ import {
 } from '../../src/rules/create-entry.js';
 import * as rule from '../../src/rules/ledger.js';
 import * as owners from '../../src/rules/ledger-owners.js';
-import { ENTRY, ledger, openTransaction, RULES, TERMS } from './test-ledger.js';
+import { ENTRY, openLedger, openTransaction, RULES, TERMS } from './test-ledger.js';
 
 describe('a create with a budget of 100 tokens', () => {
   type Price = { readonly tokens: number | null; readonly isLearned: boolean };
@@ -73,8 +73,8 @@ describe('a create with a budget of 100 tokens', () => {
     ['with an estimate after a lost estimate', [lost(estimated(5))], estimated(5), 'unresolved', 'unresolved'],
     ['after an unsent create whose process crashed', [crashed(unknown)], learned(100), 'room', 'room'],
     ['for exactly the rest after 36 charges of 0.1 (C13)', Array(36).fill(spent(0.1)), learned(96.4), 'room', 'room'],
-  ])('%s gets the correct decision', (_, before, price, reserve, send) => {
-    const state = before.reduce((budget, change) => change(budget), EMPTY_BUDGET);
+  ])('%s gets the correct decision', (_, changes, price, reserve, send) => {
+    const state = changes.reduce((budget, change) => change(budget), EMPTY_BUDGET);
     const snapshot = snapshotOf(state, TERMS, 1, (owner) => owner === 'living');
     const decisions = (['reserve', 'send'] as const).map((step) => admissionOf(snapshot, TERMS.maxTokens, price, step));
     expect(decisions).toEqual([reserve, send]);
@@ -100,13 +100,13 @@ describe('the transition table', () => {
     { type: 'released' },
   ];
 
-  it('defines the effect of each event in each phase, and none for unlisted pairs', () => {
+  it('determines the next phase for each event, and ignores unlisted events', () => {
     for (const entry of Object.values(entries)) {
       for (const event of events) {
         const phase = NEXT_PHASE[entry.phase][event.type];
-        const after = transition(entry, event);
-        if (phase === undefined) expect(after).toBe(entry);
-        else expect(after.phase, `${event.type} in ${entry.phase}`).toBe(phase);
+        const result = transition(entry, event);
+        if (phase === undefined) expect(result).toBe(entry);
+        else expect(result.phase, `${event.type} in ${entry.phase}`).toBe(phase);
       }
     }
   });
@@ -114,7 +114,7 @@ describe('the transition table', () => {
 
 describe('an entry', () => {
   it('first reserves its price, then counts its quote, and finally its charge', () => {
-    const { reserve, accept, usage, end } = ledger();
+    const { reserve, accept, usage, end } = openLedger();
     reserve('one#1');
     expect(usage()).toEqual([0, 10]);
     accept('one#1');
@@ -128,7 +128,7 @@ describe('an entry', () => {
       [false, 0],
       [true, 10],
     ] as const) {
-      const { reserve, send, usage, living } = ledger();
+      const { reserve, send, usage, living } = openLedger();
       reserve('one#1');
       if (isSent) send('one#1');
       living.delete('one');
@@ -137,7 +137,7 @@ describe('an entry', () => {
   });
 
   it("isn't settled when an earlier job of its run ends", () => {
-    const { reserve, send, usage, accept, end } = ledger();
+    const { reserve, send, usage, accept, end } = openLedger();
     reserve('one#1', { rules: RULES });
     accept('one#1');
     end();
@@ -156,7 +156,7 @@ describe('an entry', () => {
       ['failed', 'outcome', undefined],
       ['completed', 'outcome', 'file'],
     ] as const) {
-      const { accept, end, acknowledge, entry, usedKey } = ledger();
+      const { accept, end, acknowledge, entry, usedKey } = openLedger();
       accept('one#1');
       end({ status, chargedTokens: undefined });
       acknowledge(first);
@@ -167,7 +167,7 @@ describe('an entry', () => {
   });
 
   it('ends at its quote if its file is stored before its charge is known (C9)', () => {
-    const { accept, usage, end, acknowledge, entry, usedKey } = ledger();
+    const { accept, usage, end, acknowledge, entry, usedKey } = openLedger();
     accept('one#1');
     acknowledge('file');
     end({ status: 'completed', chargedTokens: 25 });
@@ -176,7 +176,7 @@ describe('an entry', () => {
 
   it('without a price waits for its charge, even after its file is stored', () => {
     for (const rules of [null, RULES]) {
-      const { tx, id, reserve, accept, usage, end, acknowledge, entry, claim } = ledger();
+      const { tx, id, reserve, accept, usage, end, acknowledge, entry, claim } = openLedger();
       reserve('one#1', { tokens: null, isLearned: false, rules });
       accept('one#1', { quotedTokens: null });
       acknowledge('file');
@@ -194,20 +194,20 @@ describe('an entry', () => {
       [undefined, 7 * days + 1],
       [0, 1],
     ] as const) {
-      const { tx, id, accept, end } = ledger();
+      const { tx, id, accept, end } = openLedger();
       accept('one#1');
       end({ status: 'completed', chargedTokens: 12, expiresMs });
-      const at = (nowMs: number) => {
+      const stateAt = (nowMs: number) => {
         const later = openTransaction(nowMs, tx);
         return [later.entry(id)?.phase, later.usedKey(id)?.jobId];
       };
-      if (afterMs > 1) expect(at(afterMs - 1)).toEqual(['ended', undefined]);
-      expect(at(afterMs)).toEqual([undefined, 'job_1']);
+      if (afterMs > 1) expect(stateAt(afterMs - 1)).toEqual(['ended', undefined]);
+      expect(stateAt(afterMs)).toEqual([undefined, 'job_1']);
     }
   });
 
   it("of a continuing run isn't closed by another wait that throws its job's failure", () => {
-    const { reserve, accept, end, acknowledge, entry, living } = ledger();
+    const { reserve, accept, end, acknowledge, entry, living } = openLedger();
     reserve('one#1', { rules: RULES });
     accept('one#1');
     end();
@@ -219,21 +219,21 @@ describe('an entry', () => {
   });
 
   it('is removed if its create was rejected or unsent, and is lost if its response was lost', () => {
-    for (const [outcome, after] of [
+    for (const [outcome, expected] of [
       ['refused', undefined],
       ['unsent', undefined],
       ['lost', 'lost'],
     ] as const) {
-      const { reserve, send, fail, phase } = ledger();
+      const { reserve, send, fail, phase } = openLedger();
       reserve('one#1');
       send('one#1');
       fail('one#1', outcome);
-      expect(phase()).toBe(after);
+      expect(phase()).toBe(expected);
     }
   });
 
   it('of two calls counts once, and is retained while either is active', () => {
-    const { reserve, usage, fail, entry } = ledger();
+    const { reserve, usage, fail, entry } = openLedger();
     reserve('one#1');
     expect(reserve('two#1').result).toMatchObject({ outcome: 'recorded' });
     expect(usage()).toEqual([0, 10]);
@@ -243,7 +243,7 @@ describe('an entry', () => {
 
   it("of a run is unaffected by another call's outcome under its key", () => {
     for (const outcome of ['unsent', 'refused', 'lost', 'accepted'] as const) {
-      const { tx, id, reserve, send, accept, fail, usage, entry } = ledger();
+      const { tx, id, reserve, send, accept, fail, usage, entry } = openLedger();
       reserve('one#1', { rules: RULES });
       reserve('one#2');
       send('one#2');
@@ -257,21 +257,21 @@ describe('an entry', () => {
   });
 
   it("left by a crash reserves under its budget's current limit", () => {
-    const { reserve, claim, living } = ledger();
-    const under = (maxTokens: number) => ({ budgets: [{ ...TERMS, maxTokens }] });
-    reserve('one#1', under(10));
+    const { reserve, claim, living } = openLedger();
+    const withLimit = (maxTokens: number) => ({ budgets: [{ ...TERMS, maxTokens }] });
+    reserve('one#1', withLimit(10));
     living.delete('one');
     claim('two#1');
-    expect(reserve('two#1', under(9)).result).toMatchObject({ outcome: 'spent', budget: { maxTokens: 9 } });
+    expect(reserve('two#1', withLimit(9)).result).toMatchObject({ outcome: 'spent', budget: { maxTokens: 9 } });
     claim('two#1');
-    reserve('two#2', { ...under(10), key: 'other', sentKey: 'other', tokens: 5 }, 'account/other');
-    expect(reserve('two#1', under(10)).result).toMatchObject({ outcome: 'busy' });
-    expect(reserve('two#1', under(15)).result).toMatchObject({ outcome: 'recorded' });
+    reserve('two#2', { ...withLimit(10), key: 'other', sentKey: 'other', tokens: 5 }, 'account/other');
+    expect(reserve('two#1', withLimit(10)).result).toMatchObject({ outcome: 'busy' });
+    expect(reserve('two#1', withLimit(15)).result).toMatchObject({ outcome: 'recorded' });
   });
 
   it("that one call has sent isn't removed or reopened by another call's unsent request (C1)", () => {
     for (const isRun of [false, true]) {
-      const { tx, id, reserve, send, usage, fail, phase, living } = ledger();
+      const { tx, id, reserve, send, usage, fail, phase, living } = openLedger();
       reserve('two#1', { rules: isRun ? RULES : null });
       send('two#1');
       reserve('one#1');
@@ -284,7 +284,7 @@ describe('an entry', () => {
   });
 
   it('reopens and reserves again if it turns out to be unsent', () => {
-    const { tx, id, reserve, send, phase, usage } = ledger();
+    const { tx, id, reserve, send, phase, usage } = openLedger();
     reserve('one#1');
     send('one#1');
     rule.recordUnsent(tx, id, 'one#1');
@@ -293,7 +293,7 @@ describe('an entry', () => {
   });
 
   it("isn't sent if others spent its tokens while its process was paused (C2, H1)", () => {
-    const { reserve, send, living, phase } = ledger();
+    const { reserve, send, living, phase } = openLedger();
     reserve('one#1', { tokens: 60 });
     living.delete('one');
     expect(reserve('two#1', { key: 'other', tokens: 60, sentKey: 'other' }, 'account/other').result.outcome).toBe(
@@ -305,7 +305,7 @@ describe('an entry', () => {
   });
 
   it('is reported as reused with different params, even after its end', () => {
-    const { reserve, accept, acknowledge } = ledger();
+    const { reserve, accept, acknowledge } = openLedger();
     reserve('one#1', { digest: 'a' });
     expect(reserve('one#2', { digest: 'b' }).result).toMatchObject({ outcome: 'reused' });
     accept('one#1');
@@ -315,7 +315,7 @@ describe('an entry', () => {
   });
 
   it("is reported as reused with its key's job, even while its run creates again", () => {
-    const { reserve, accept, end } = ledger();
+    const { reserve, accept, end } = openLedger();
     reserve('one#1', { rules: RULES, digest: 'a' });
     accept('one#1');
     end();
@@ -324,7 +324,7 @@ describe('an entry', () => {
   });
 
   it("can't be claimed while a live process owns it, and reserves again if it is unsent", () => {
-    const { reserve, usage, claim, living } = ledger();
+    const { reserve, usage, claim, living } = openLedger();
     reserve('one#1');
     expect(claim('two#1')).toBeUndefined();
     living.delete('one');
@@ -335,7 +335,7 @@ describe('an entry', () => {
   });
 
   it("isn't sent by a process after another process has claimed it", () => {
-    const { reserve, claim, send, living } = ledger();
+    const { reserve, claim, send, living } = openLedger();
     reserve('one#1');
     living.delete('one');
     claim('two#1');
@@ -343,7 +343,7 @@ describe('an entry', () => {
   });
 
   it('can be claimed again after the call that claimed it releases it (C4)', () => {
-    const { tx, id, reserve, send, claim, living, phase } = ledger();
+    const { tx, id, reserve, send, claim, living, phase } = openLedger();
     reserve('one#1');
     send('one#1');
     living.delete('one');
@@ -354,7 +354,7 @@ describe('an entry', () => {
   });
 
   it('is claimed by only one resume(), which owns it until its job ends', () => {
-    const { tx, id, reserve, send, accept, claim, living } = ledger();
+    const { tx, id, reserve, send, accept, claim, living } = openLedger();
     reserve('one#1');
     send('one#1');
     living.delete('one');
@@ -367,7 +367,7 @@ describe('an entry', () => {
   });
 
   it("of a restarted run doesn't count its earlier jobs again", () => {
-    const { tx, id, reserve, send, accept, end, usage, fail, phase } = ledger();
+    const { tx, id, reserve, send, accept, end, usage, fail, phase } = openLedger();
     reserve('one#1', { rules: RULES });
     accept('one#1');
     end();
@@ -383,14 +383,14 @@ describe('an entry', () => {
   });
 
   it('ends in the same state if every event arrives twice', () => {
-    const { accept, usage, end } = ledger();
+    const { accept, usage, end } = openLedger();
     for (let times = 0; times < 2; times++) accept('one#1');
     for (let times = 0; times < 2; times++) end({ status: 'completed', chargedTokens: 5 });
     expect(usage()).toEqual([5, 0]);
   });
 
   it('can be released unless a call is active', () => {
-    const { tx, id, reserve, fail, usage } = ledger();
+    const { tx, id, reserve, fail, usage } = openLedger();
     reserve('one#1');
     owners.releaseCreate(tx, id);
     expect(usage()).toEqual([0, 10]);

@@ -41,7 +41,7 @@ const badFrame = (id: unknown, fix?: string): Row => [
 
 const FILE = new Blob(['x']);
 
-describe('preflight reports', () => {
+describe('preflight', () => {
   it.each<Row>([
     ['checkVideo', P, 'sent'],
     ['checkVideo', 'a fox', 'invalid_params params', 'must be an object such as { prompt: "a fox" }, not "a fox".'],
@@ -229,7 +229,7 @@ describe('preflight reports', () => {
       'invalid_params references[0].url',
       'Pass a file as reference_upload_ids',
     ],
-  ])('%s(%j): %s', (check, body, expected, fix = '') => {
+  ])('%s(%j) results in %s', (check, body, expected, fix = '') => {
     const [actual, message] = verdict(check, body);
     expect(actual).toBe(expected);
     expect(message).toContain(fix);

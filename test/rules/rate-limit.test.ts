@@ -66,7 +66,7 @@ describe('updateSlots', () => {
     const state = newRateLimit();
     updateSlots(state, turn('a', { queued: ids('a', 4) }), LIMIT, 0);
     updateSlots(state, turn('b', { queued: ['b0'] }), LIMIT, 0);
-    const before = encodeRateLimit(state);
+    const encodedBefore = encodeRateLimit(state);
     expect(updateSlots(state, turn('b', { queued: ['b0'] }), LIMIT, 4_000)).toMatchObject({
       granted: [],
       isChanged: false,
@@ -75,16 +75,16 @@ describe('updateSlots', () => {
       granted: [],
       isChanged: false,
     });
-    expect(encodeRateLimit(state)).toEqual(before);
+    expect(encodeRateLimit(state)).toEqual(encodedBefore);
     // Its position is renewed before it expires.
     expect(updateSlots(state, turn('b', { queued: ['b0'] }), LIMIT, 8_000).isChanged).toBe(true);
   });
 
-  it("returns a call's wait: until a slot is free, or at least a window for a call in flight", () => {
+  it("returns a call's wait: until a slot is free, and at least one window while calls are in flight", () => {
     const state = newRateLimit();
     updateSlots(state, turn('a', { queued: ids('a', 4) }), LIMIT, 0);
-    const counted = (call: string, agoMs: number) => ({ call, outcome: 'counted', agoMs }) as const;
-    updateSlots(state, turn('a', { updates: [counted('a0', 500), counted('a1', 0)] }), LIMIT, 1_000);
+    const countedUpdate = (call: string, agoMs: number) => ({ call, outcome: 'counted', agoMs }) as const;
+    updateSlots(state, turn('a', { updates: [countedUpdate('a0', 500), countedUpdate('a1', 0)] }), LIMIT, 1_000);
     const waits = ids('b', 6).map((owner) => updateSlots(state, turn(owner, { queued: [owner] }), LIMIT, 1_000).waitMs);
     expect(waits).toEqual([
       COOL_DOWN_MS - 500,
@@ -126,18 +126,18 @@ describe('a stored limit', () => {
       afterMs: fc.integer({ min: 0, max: 4_000 }),
       calls: fc.integer({ min: 0, max: 3 }),
       isUrgent: fc.boolean(),
-      ended: fc.constantFrom('accepted', 'counted', 'unknown', 'unused', 'pause', 'none'),
+      outcome: fc.constantFrom('accepted', 'counted', 'unknown', 'unused', 'pause', 'none'),
       limit: fc.constantFrom(4, Number.POSITIVE_INFINITY),
     });
     const property = fc.property(fc.array(action, { maxLength: 30 }), (actions) => {
       const state = newRateLimit();
       let nowMs = 1_000_000;
       let turns = 0;
-      for (const { owner, afterMs, calls, isUrgent, ended, limit } of actions) {
+      for (const { owner, afterMs, calls, isUrgent, outcome, limit } of actions) {
         nowMs += afterMs;
         const [id = ''] = state.inFlight.keys();
         const updates: readonly RateLimitUpdate[] =
-          ended === 'none' ? [] : ended === 'pause' ? [{ pauseMs: 900 }] : [{ call: id, outcome: ended, agoMs: 10 }];
+          outcome === 'none' ? [] : outcome === 'pause' ? [{ pauseMs: 900 }] : [{ call: id, outcome, agoMs: 10 }];
         const queued = ids(`${owner}${++turns}.`, calls);
         updateSlots(state, turn(owner, { queued, updates, isUrgent }), { ...LIMIT, limit }, nowMs);
         const stored = encodeRateLimit(state);
@@ -146,8 +146,10 @@ describe('a stored limit', () => {
         if (decoded === undefined) throw new TypeError('the stored limit is invalid');
         expect(encodeRateLimit(decoded)).toEqual(stored);
         const copy = structuredClone(state);
-        for (const later of [nowMs, nowMs + 5_000, nowMs + 40_000]) {
-          expect(viewAt(decoded, { ...LIMIT, limit }, later, 2)).toEqual(viewAt(copy, { ...LIMIT, limit }, later, 2));
+        for (const laterMs of [nowMs, nowMs + 5_000, nowMs + 40_000]) {
+          expect(viewAt(decoded, { ...LIMIT, limit }, laterMs, 2)).toEqual(
+            viewAt(copy, { ...LIMIT, limit }, laterMs, 2),
+          );
         }
       }
     });

@@ -37,8 +37,8 @@ const [lost, throttled, rejected] = [failed('lost'), failed('throttled', 5_000),
 describe('the keys of a run', () => {
   it.each<[string, Partial<RunRules>, RunEvent[], string[]]>([
     ['unchanged after lost responses', {}, [lost, lost], ['k', 'k']],
-    [':r2, :r3, … after pending references', { timeoutMs: null }, [pending(), pending('job_2')], ['k', 'k:r2']],
-    ['new immediately after an unchanged review', {}, [review(), review()], ['k', 'k', 'k:w1']],
+    ['suffixed with :r2 after a pending reference', { timeoutMs: null }, [pending(), pending('job_2')], ['k', 'k:r2']],
+    ['replaced by a second key after an unchanged review', {}, [review(), review()], ['k', 'k', 'k:w1']],
     ['unchanged after a different review', {}, [review(), review(5_000), lost], ['k', 'k', 'k']],
     ['numbered for each second key', {}, [review(), review(), review(), review()], ['k', 'k', 'k:w1', 'k', 'k:w2']],
     [
@@ -144,7 +144,7 @@ describe('recovery', () => {
 });
 
 describe('a wait', () => {
-  it('grows after lost responses, but not at a rate limit', () => {
+  it('grows after lost responses, and uses none of the timeout at a rate limit', () => {
     let run = start({ timeoutMs: 60_000, retryMs: 30_000 });
     for (let turn = 0; turn < 10; turn++) run = proceed(run, failed('throttled', 59_000), passed);
     expect(run.elapsedMs).toBeNull();
@@ -159,7 +159,7 @@ describe('a wait', () => {
     expect(waits).toEqual([1000, 2000, 4000, 8000, 16_000, 30_000, 30_000]);
   });
 
-  it('for a review or a reference uses Retry-After, within the timeout, and at most twenty times', () => {
+  it('for a reference under review uses its retry_after, fits within the timeout, and is repeated at most twenty times', () => {
     const requested = proceed(start({ timeoutMs: null }), failedJob('reference_asset_pending', { retry_after: 7_200 }));
     expect(requested.step).toMatchObject({ type: 'wait', jobId: null, ms: 7_200_000 });
     const ended = { type: 'end', job: { errorCode: 'reference_asset_pending' } };
@@ -173,7 +173,7 @@ describe('a wait', () => {
     expect(proceed(start({ resubmitPending: false }), pending()).step).toMatchObject(ended);
   });
 
-  it('grows from 10 s to five minutes, so that half an hour takes at most 60 steps', () => {
+  it('grows from 10 s, so that half an hour takes at most 58 steps', () => {
     let run = proceed(start(), job('processing'));
     const waits: number[] = [];
     let steps = 1;
@@ -197,12 +197,12 @@ describe('a wait', () => {
     expect(proceed(run, failed('lost')).step).toMatchObject({ type: 'fail', reason: 'timeout' });
   });
 
-  it('that a webhook ends counts no time, and the next poll follows soon', () => {
+  it('that a webhook ends adds no elapsed time, and the next poll follows soon', () => {
     let run = proceed(start({ timeoutMs: null }), job('processing'));
     for (let turn = 0; turn < 30; turn++) run = proceed(run, passed, job('processing'));
-    const before = run.elapsedMs;
+    const elapsedBeforeMs = run.elapsedMs;
     run = proceed(run, woken, job('processing'));
-    expect(run.elapsedMs).toBe(before);
+    expect(run.elapsedMs).toBe(elapsedBeforeMs);
     expect(run.step).toMatchObject({ type: 'wait', ms: 10_000 });
     run = proceed(run, passed, job('processing'));
     expect(run.step).toMatchObject({ type: 'wait', ms: 300_000 });
@@ -247,7 +247,7 @@ describe('a resumed run', () => {
   });
 });
 
-it('stores an error as plain data, without its request', () => {
+it('callFailure returns an error as plain data, without its request', () => {
   const request = { method: 'POST', url: 'https://x.example', recovery: 'none' } as const;
   const details = { ...request, status: 503, code: 'dispatch_disabled', retryAfterMs: 0, idempotencyKey: 'k' };
   expect(callFailure(new APIError('busy', details))).toEqual({

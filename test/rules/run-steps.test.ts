@@ -73,7 +73,7 @@ describe('a failed create', () => {
     ['for a review', {}, failed('review'), { type: 'wait', ms: 15_000, jobId: null, next: create }],
     ['for a short review', {}, failed('review', 10), { type: 'wait', ms: 1_000 }],
     ['for a review with resubmitPending: false', { resubmitPending: false }, failed('review'), { resumeStep: create }],
-  ])('%s', (_, rules, event, step) => {
+  ])('%s leads to the correct step', (_, rules, event, step) => {
     expect(stepOf(start(rules), event)).toMatchObject(step);
   });
 
@@ -82,7 +82,7 @@ describe('a failed create', () => {
     expect(step).toMatchObject({ type: 'fail', reason: kind, error: { name: 'ConnectionError' }, resumeStep: create });
   });
 
-  it("for a review isn't retried earlier by a webhook, and fifty wakes take no time", () => {
+  it('for a review ignores fifty wakes, and is retried at the next', () => {
     let run = proceed(start(), failed('review', 20_000));
     for (let at = 0; at < 50; at++) run = proceed(run, woken);
     expect(run.step.type).toBe('wait');
@@ -93,9 +93,9 @@ describe('a failed create', () => {
     // A second key could be charged twice: a restarted order would find no job under its own key, and create another.
     const run = proceed(start(), failed('review'), passed, failed('refused'));
     expect(run.step).toMatchObject({ type: 'fail', reason: 'refused', resumeStep: create });
-    const again = proceed(resumeRun(run), failed('review'));
-    expect(again.step).toMatchObject({ type: 'wait', next: create });
-    expect(stepOf(again, passed, failed('review'))).toEqual({ ...create, key: 'k:w1', isSecondKey: true });
+    const resumedRun = proceed(resumeRun(run), failed('review'));
+    expect(resumedRun.step).toMatchObject({ type: 'wait', next: create });
+    expect(stepOf(resumedRun, passed, failed('review'))).toEqual({ ...create, key: 'k:w1', isSecondKey: true });
   });
 });
 
@@ -128,7 +128,7 @@ describe('a poll', () => {
     ['gets no response, but a Retry-After', failed('lost', 20_000), { ...waitsForJob, ms: 20_000 }],
     ['is rejected', failed('refused'), { type: 'fail', reason: 'refused', resumeStep: read }],
     ['cannot be sent', failed('unsent'), { type: 'fail', reason: 'unsent', resumeStep: read }],
-  ])('that %s', (_, event, step) => {
+  ])('that %s leads to the correct step', (_, event, step) => {
     expect(stepOf(reading(), event)).toMatchObject(step);
   });
 
@@ -147,22 +147,30 @@ describe('a poll', () => {
 
 describe('a failed job', () => {
   const recover = { generation_failed: 1, generation_unavailable: { models: ['m'] } };
-  const endedFor = (errorCode: string, retryAfter?: unknown, status = 'failed') =>
+  const stepAfter = (errorCode: string, retryAfter?: unknown, status = 'failed') =>
     stepOf(start({ recover }), job(status, { errorCode, errorData: { retry_after: retryAfter } as never }));
 
   it.each<[string, RunStep, object]>([
     [
       'a reference under review',
-      endedFor('reference_asset_pending', 30),
+      stepAfter('reference_asset_pending', 30),
       { type: 'wait', ms: 30_000, next: { key: 'k:r2' } },
     ],
-    ['a review with an invalid retry_after', endedFor('reference_asset_pending', 'soon'), { type: 'wait', ms: 15_000 }],
-    ['a review without a retry_after', endedFor('reference_asset_pending', 0), { type: 'wait', ms: 15_000 }],
-    ['a review, but canceled', endedFor('reference_asset_pending', 30, 'canceled'), { type: 'end' }],
-    ['an error with a retry rule', endedFor('generation_failed'), { type: 'create', key: 'k:r2', model: null }],
-    ['an error with a retry rule and a retry_after', endedFor('generation_failed', 5), { type: 'wait', ms: 5_000 }],
-    ['a model with a substitute', endedFor('generation_unavailable'), { type: 'create', key: 'k:r2', model: 'm' }],
-    ['an error without a rule', endedFor('generation_timeout'), { type: 'end', resumeStep: { key: 'k:r2' } }],
+    [
+      'a review with an invalid retry_after',
+      stepAfter('reference_asset_pending', 'soon'),
+      { type: 'wait', ms: 15_000 },
+    ],
+    ['a review without a retry_after', stepAfter('reference_asset_pending', 0), { type: 'wait', ms: 15_000 }],
+    ['a review of a canceled job', stepAfter('reference_asset_pending', 30, 'canceled'), { type: 'end' }],
+    ['an error with a retry rule', stepAfter('generation_failed'), { type: 'create', key: 'k:r2', model: null }],
+    ['an error with a retry rule and a retry_after', stepAfter('generation_failed', 5), { type: 'wait', ms: 5_000 }],
+    [
+      'an unavailable model with a substitute',
+      stepAfter('generation_unavailable'),
+      { type: 'create', key: 'k:r2', model: 'm' },
+    ],
+    ['an error without a rule', stepAfter('generation_timeout'), { type: 'end', resumeStep: { key: 'k:r2' } }],
   ])('because of %s is handled by its rule', (_, step, expected) => {
     expect(step).toMatchObject(expected);
   });

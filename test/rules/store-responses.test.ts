@@ -4,7 +4,7 @@ import * as store from '../../src/adapters/storage/store-responses.js';
 import { ConnectionError, DownloadError, GenError, StorageError } from '../../src/index.js';
 
 describe("an object store's response", () => {
-  const failed = (status: number | undefined, code = 'put_failed', cause?: unknown) =>
+  const storageError = (status: number | undefined, code = 'put_failed', cause?: unknown) =>
     new StorageError('no', { code, status, store: 's3', cause } as never);
 
   it.each<[number | undefined, string, boolean]>([
@@ -20,12 +20,12 @@ describe("an object store's response", () => {
     [403, 'put_failed', false],
     [404, 'put_failed', false],
   ])('with status %s and code %s can be retried: %s', (status, code, isRetryable) => {
-    expect(store.isRetryableStoreError(failed(status, code))).toBe(isRetryable);
+    expect(store.isRetryableStoreError(storageError(status, code))).toBe(isRetryable);
   });
 
   it("can't be retried if the call was invalid and never sent", () => {
-    expect(store.isRetryableStoreError(failed(undefined, 'put_failed', new GenError('wrong')))).toBe(false);
-    expect(store.isRetryableStoreError(failed(undefined, 'put_failed', failed(500)))).toBe(true);
+    expect(store.isRetryableStoreError(storageError(undefined, 'put_failed', new GenError('wrong')))).toBe(false);
+    expect(store.isRetryableStoreError(storageError(undefined, 'put_failed', storageError(500)))).toBe(true);
   });
 
   const download = (code: string) => new DownloadError('no', { code } as never);
@@ -33,12 +33,12 @@ describe("an object store's response", () => {
     ['an interrupted download', download('interrupted'), true],
     ['a file that changed during the download', download('file_changed'), true],
     ['an expired file', download('output_expired'), false],
-    ['a store that timed out', failed(undefined, 'timeout'), true],
-    ['an unreachable store', failed(undefined, 'unreachable'), true],
-    ['a put that failed without a response', failed(undefined, 'put_failed'), true],
-    ['an invalid name', failed(undefined, 'invalid_name'), false],
-    ['a 503 from the store', failed(503), true],
-    ['a 403 from the store', failed(403), false],
+    ['a store that timed out', storageError(undefined, 'timeout'), true],
+    ['an unreachable store', storageError(undefined, 'unreachable'), true],
+    ['a put that failed without a response', storageError(undefined, 'put_failed'), true],
+    ['an invalid name', storageError(undefined, 'invalid_name'), false],
+    ['a 503 from the store', storageError(503), true],
+    ['a 403 from the store', storageError(403), false],
     ['a lost connection to the service', new ConnectionError('lost', { attempts: 1 }), true],
     ['no connection to the service', new ConnectionError('none', { attempts: 0 }), true],
     ['a page instead of the file', download('not_media'), true],
@@ -48,9 +48,14 @@ describe("an object store's response", () => {
   });
 
   it('indicates if the object exists or may exist', () => {
-    const conflicts = [409, 412, 200, undefined].map((status) => store.isConflict(failed(status)));
+    const conflicts = [409, 412, 200, undefined].map((status) => store.isConflict(storageError(status)));
     expect(conflicts).toEqual([true, true, false, false]);
-    const failures = [failed(500), failed(undefined, 'timeout'), failed(undefined, 'unreachable'), failed(400)];
+    const failures = [
+      storageError(500),
+      storageError(undefined, 'timeout'),
+      storageError(undefined, 'unreachable'),
+      storageError(400),
+    ];
     expect(failures.map(store.mayHaveStored)).toEqual([true, true, true, false]);
   });
 
@@ -65,8 +70,8 @@ describe("an object store's response", () => {
     ],
     ['rejectsCondition', store.rejectsCondition, [response(501), response(400, 'NotImplemented')], [response(400)]],
   ] as const)('is recognized by %s', (_, isMatch, matches, others) => {
-    expect(matches.filter((it) => !isMatch(it))).toEqual([]);
-    expect(others.filter((it) => isMatch(it))).toEqual([]);
+    expect(matches.filter((candidate) => !isMatch(candidate))).toEqual([]);
+    expect(others.filter((candidate) => isMatch(candidate))).toEqual([]);
   });
 
   it('is a temporary redirect if its status is 307 or 308', () => {

@@ -20,14 +20,14 @@ import { priceClassOf, priceOf, usdOf } from '../../src/rules/price.js';
 import type { Job, JobCall } from '../../src/schemas/job.js';
 
 type Details = ConstructorParameters<typeof APIError>[1];
-const rejected = (status: number, more: Partial<Details> = {}, Class = APIError) =>
+const apiError = (status: number, more: Partial<Details> = {}, Class = APIError) =>
   new Class('no', {
     ...{ status, code: `http_${status}`, recovery: 'retry', method: 'POST', url: '/x', attempts: 1 },
     ...more,
   });
 const connectionError = (attempts: number, cause?: unknown) =>
   new ConnectionError('lost', { method: 'POST', url: '/x', attempts, cause });
-const arrived = <T extends GenError>(error: T) => {
+const asArrived = <T extends GenError>(error: T) => {
   markArrived(error);
   return error;
 };
@@ -161,7 +161,7 @@ describe("a budget's period", () => {
     expect(periodAt(per, now, startMs)).toEqual(period);
   });
 
-  it('reserves a lost create until the next period ends, or for a day', () => {
+  it('keeps a lost create reserved until the next period ends, or for a day', () => {
     const lost = { phase: 'sent', owner: '', sinceMs: now } as const;
     expect(expiresMs(lost, 'total')).toBe(now + DAY);
     expect(expiresMs(lost, 'day')).toBe(Date.UTC(2026, 2, 2));
@@ -182,25 +182,25 @@ describe('the failure kind of a create', () => {
     ['an invalid call', new GenError('wrong'), 'unsent'],
     ['no connection', connectionError(0), 'unsent'],
     ['no connection on the first attempt', connectionError(1, refusedConnection), 'unsent'],
-    ['no connection after an attempt that may have arrived', arrived(connectionError(1, refusedConnection)), 'lost'],
+    ['no connection after an attempt that may have arrived', asArrived(connectionError(1, refusedConnection)), 'lost'],
     ['a broken connection', connectionError(1), 'lost'],
-    ['a key function that failed after an attempt that may have arrived', arrived(connectionError(0)), 'lost'],
-    ['a late response', new TimeoutError('late', { timeoutMs: 1, attempts: 1 } as never), 'lost'],
+    ['a key function that failed after an attempt that may have arrived', asArrived(connectionError(0)), 'lost'],
+    ['a timeout', new TimeoutError('late', { timeoutMs: 1, attempts: 1 } as never), 'lost'],
     ['an invalid response', new ResponseError('what?', { attempts: 1 } as never), 'lost'],
-    ['a reached rate limit', rejected(429, { attempts: 0 }, RateLimitError), 'throttled'],
-    ['a 429', rejected(429), 'throttled'],
-    ['a 429 after an attempt that may have arrived', arrived(rejected(429)), 'lost'],
-    ['paused generation', rejected(503, { code: 'dispatch_disabled' }), 'throttled'],
-    ['a character under review', rejected(409, { code: 'character_pending' }), 'review'],
-    ['an invalid API key after an attempt that may have arrived', arrived(rejected(401)), 'lost'],
+    ['a reached rate limit', apiError(429, { attempts: 0 }, RateLimitError), 'throttled'],
+    ['a 429', apiError(429), 'throttled'],
+    ['a 429 after an attempt that may have arrived', asArrived(apiError(429)), 'lost'],
+    ['paused generation', apiError(503, { code: 'dispatch_disabled' }), 'throttled'],
+    ['a character under review', apiError(409, { code: 'character_pending' }), 'review'],
+    ['an invalid API key after an attempt that may have arrived', asArrived(apiError(401)), 'lost'],
     ...[400, 401, 402, 403, 404, 413, 422].map((status): [string, unknown, rules.FailureKind] => [
       `a ${status}`,
-      rejected(status),
+      apiError(status),
       'refused',
     ]),
     ...[302, 408, 409, 425, 499, 500, 503].map((status): [string, unknown, rules.FailureKind] => [
       `a ${status}`,
-      rejected(status),
+      apiError(status),
       'lost',
     ]),
   ])('is correct after %s', (_, error, expected) => {
@@ -214,16 +214,16 @@ describe('the failure kind of a create', () => {
     [403, true],
     [400, undefined],
     [404, undefined],
-  ])('for status %i indicates an unused key: %s', (status, isUnused) => {
-    expect(rules.callFailure(rejected(status))?.keyIsUnused).toBe(isUnused);
+  ])('for status %i indicates an unused idempotency key: %s', (status, isUnused) => {
+    expect(rules.callFailure(apiError(status))?.keyIsUnused).toBe(isUnused);
   });
 
   it.each(['upload_not_found', 'reference_upload_not_found', 'video_edit_source_not_found'])(
     'for the code %s indicates a deleted upload',
     (code) => {
-      expect(rules.isUnknownUpload(rejected(404, { code }))).toBe(true);
-      expect(rules.isUnknownUpload(arrived(rejected(404, { code })))).toBe(false);
-      expect([rules.isUnknownUpload(rejected(404)), rules.isUnknownUpload({ code })]).toEqual([false, false]);
+      expect(rules.isUnknownUpload(apiError(404, { code }))).toBe(true);
+      expect(rules.isUnknownUpload(asArrived(apiError(404, { code })))).toBe(false);
+      expect([rules.isUnknownUpload(apiError(404)), rules.isUnknownUpload({ code })]).toEqual([false, false]);
     },
   );
 });
@@ -234,17 +234,17 @@ describe('a failed poll', () => {
   it.each<[string, unknown, boolean, string | undefined]>([
     ...[400, 401, 403, 404].map((status): [string, unknown, boolean, string] => [
       `${status}`,
-      rejected(status),
+      apiError(status),
       true,
       'refused',
     ]),
     ...[402, 409, 410, 500].map((status): [string, unknown, boolean, string] => [
       `${status}`,
-      rejected(status),
+      apiError(status),
       false,
       'lost',
     ]),
-    ['429', rejected(429), false, 'throttled'],
+    ['429', apiError(429), false, 'throttled'],
     ['an invalid ID', new GenError('wrong'), true, 'unsent'],
     ['a key function that failed once', temporary, false, 'lost'],
     ['no connection', connectionError(0), false, 'lost'],
@@ -255,10 +255,10 @@ describe('a failed poll', () => {
   });
 
   it.each<[unknown, boolean]>([
-    ...[408, 500, 502, 503, 504, 520, 521, 522, 523, 524].map((status): [unknown, boolean] => [rejected(status), true]),
-    ...[400, 404, 409, 425, 429, 501, 505, 525].map((status): [unknown, boolean] => [rejected(status), false]),
-    [rejected(503, { code: 'dispatch_disabled' }), false],
-    [rejected(503, { code: 'dispatch_disabled', retryAfterMs: 1 }), true],
+    ...[408, 500, 502, 503, 504, 520, 521, 522, 523, 524].map((status): [unknown, boolean] => [apiError(status), true]),
+    ...[400, 404, 409, 425, 429, 501, 505, 525].map((status): [unknown, boolean] => [apiError(status), false]),
+    [apiError(503, { code: 'dispatch_disabled' }), false],
+    [apiError(503, { code: 'dispatch_disabled', retryAfterMs: 1 }), true],
     [connectionError(1), true],
     [new GenError('wrong'), false],
   ])('with %s is retried: %s', (error, isRetried) => {
@@ -268,21 +268,21 @@ describe('a failed poll', () => {
 
 describe("a failed download of a job's file", () => {
   it.each<[unknown, 'gone' | 'askJob' | undefined]>([
-    [rejected(410), 'gone'],
-    ...[400, 401, 403, 404, 409].map((status): [unknown, 'askJob'] => [rejected(status), 'askJob']),
-    [rejected(402), undefined],
-    [rejected(401, { code: 'invalid_api_key' }), undefined],
-    [rejected(403, { code: 'scope_missing' }), undefined],
+    [apiError(410), 'gone'],
+    ...[400, 401, 403, 404, 409].map((status): [unknown, 'askJob'] => [apiError(status), 'askJob']),
+    [apiError(402), undefined],
+    [apiError(401, { code: 'invalid_api_key' }), undefined],
+    [apiError(403, { code: 'scope_missing' }), undefined],
     [connectionError(1), undefined],
   ])('with %s has the kind %s', (error, expected) => {
     expect(files.fileErrorKind(error)).toBe(expected);
   });
 
   it.each<[unknown, object]>([
-    ...[404, 409, 410].map((status): [unknown, object] => [rejected(status), { status, isReported: false }]),
-    ...[401, 402, 403, 500].map((status): [unknown, object] => [rejected(status), { status: 502, isReported: true }]),
-    [rejected(429, { retryAfterMs: 7_000 }, RateLimitError), { status: 503, isReported: true, retryAfterMs: 7_000 }],
-    [rejected(429, {}, RateLimitError), { status: 503, isReported: true, retryAfterMs: 1_000 }],
+    ...[404, 409, 410].map((status): [unknown, object] => [apiError(status), { status, isReported: false }]),
+    ...[401, 402, 403, 500].map((status): [unknown, object] => [apiError(status), { status: 502, isReported: true }]),
+    [apiError(429, { retryAfterMs: 7_000 }, RateLimitError), { status: 503, isReported: true, retryAfterMs: 7_000 }],
+    [apiError(429, {}, RateLimitError), { status: 503, isReported: true, retryAfterMs: 1_000 }],
     ...Object.entries({ job_without_output: 404, output_expired: 410, job_not_finished: 409, interrupted: 502 }).map(
       ([code, status]): [unknown, object] => [
         new DownloadError('x', { jobId: 'j', code: code as never }),
@@ -292,7 +292,7 @@ describe("a failed download of a job's file", () => {
     [new TimeoutError('late', { timeoutMs: 1 }), { status: 504, isReported: true }],
     [connectionError(1), { status: 502, isReported: true }],
     [new TypeError('x'), { status: 500, isReported: true }],
-  ])('with %s gives a page the response %j', (error, response) => {
+  ])('with %s is returned to a page as %j', (error, response) => {
     expect(pageFailureOf(error)).toEqual(response);
   });
 });

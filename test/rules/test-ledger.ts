@@ -16,12 +16,12 @@ export const RULES = {
   retryMs: null,
 };
 
-const process = () => ({ id: 'one', isPersistent: true, isLeaseHeld: undefined, owners: new Map() });
+const newProcess = () => ({ id: 'one', isPersistent: true, isLeaseHeld: undefined, owners: new Map() });
 
 /** Opens a transaction at this time, on the values that another transaction has stored. */
-export function openTransaction(nowMs: number, before?: LedgerTransaction): LedgerTransaction {
-  const stored = Object.entries(before?.changes() ?? {}).map(([key, change]) => [key, change?.value ?? '']);
-  return new LedgerTransaction({ has: () => true }, { nowMs, values: Object.fromEntries(stored) }, process());
+export function openTransaction(nowMs: number, previous?: LedgerTransaction): LedgerTransaction {
+  const stored = Object.entries(previous?.changes() ?? {}).map(([key, change]) => [key, change?.value ?? '']);
+  return new LedgerTransaction({ has: () => true }, { nowMs, values: Object.fromEntries(stored) }, newProcess());
 }
 
 /** A ledger in which each test determines the live processes. */
@@ -29,7 +29,7 @@ class Ledger extends LedgerTransaction {
   readonly living = new Set(['one', 'two']);
 
   constructor() {
-    super({ has: () => true }, { nowMs: 1, values: {} }, process());
+    super({ has: () => true }, { nowMs: 1, values: {} }, newProcess());
   }
 
   override isAlive = (owner: string) => this.living.has(processOf(owner));
@@ -55,19 +55,20 @@ export const ENTRY: OpenCreate = {
   rules: null,
 };
 
-export function ledger() {
+/** Opens a ledger. Returns functions that apply its rules to a create. */
+export function openLedger() {
   const tx = new Ledger();
   const { living } = tx;
   const id = 'account/k';
-  const reserve = (owner: string, more: Partial<OpenCreate> = {}, at = id) => {
+  const reserve = (owner: string, more: Partial<OpenCreate> = {}, target = id) => {
     const entry = { ...ENTRY, owners: [owner], ...more };
     return {
       entry,
-      result: rule.reserveCreate(tx, { id: at, owner, entry, rejectsUnknown: [false], mayBeUsed: true }),
+      result: rule.reserveCreate(tx, { id: target, owner, entry, rejectsUnknown: [false], mayBeUsed: true }),
     };
   };
-  const send = (owner: string, sentKey = 'k', at = id) =>
-    rule.recordSent(tx, { id: at, owner, params: {}, sentKey }).outcome;
+  const send = (owner: string, sentKey = 'k', target = id) =>
+    rule.recordSent(tx, { id: target, owner, params: {}, sentKey }).outcome;
   /** Calls belong to their entry's run, if it has one. */
   const run = () => (tx.entry(id)?.rules ? {} : undefined);
   const accept = (owner: string, more: object = {}) => {

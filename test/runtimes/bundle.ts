@@ -40,7 +40,7 @@ interface RollupWarning {
   readonly ids?: readonly string[];
 }
 
-/** Ignores Rollup's warnings about zod 4.6: an import cycle and two misplaced comments. */
+/** Returns true for warnings about zod 4.6, which the test ignores: an import cycle and two misplaced comments. */
 function isAboutZod({ id, ids = id === undefined ? [] : [id] }: RollupWarning): boolean {
   return ids.length > 0 && ids.every((file) => file.includes('/node_modules/zod/'));
 }
@@ -141,7 +141,7 @@ export interface Worker {
 }
 
 /** Bundles a Worker, and runs it in workerd during `use`. */
-export async function inWorkerd<T>(
+export async function runInWorkerd<T>(
   project: string,
   code: string,
   use: (worker: Worker) => Promise<T>,

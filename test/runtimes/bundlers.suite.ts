@@ -7,7 +7,7 @@ import { assertSteps, type Context, type Step, type Suite } from './suite.js';
 const BUNDLERS: Record<string, Bundler> = { esbuild, Rollup: rollup, Vite: vite, webpack };
 
 /** Runs the bundled scenario in a page on the service's origin. */
-async function inChromium({ project, service }: Context, bundler: Bundler): Promise<void> {
+async function runInChromium({ project, service }: Context, bundler: Bundler): Promise<void> {
   const entry = writeEntry(project, 'page.mjs', "export { runScenario } from './scenario.mjs';");
   service.publish('/scenario.js', 'text/javascript', await bundler(project, entry, 'browser'));
   service.publish('/page', 'text/html', '<!doctype html><title>scenario</title>');
@@ -23,7 +23,7 @@ async function inChromium({ project, service }: Context, bundler: Bundler): Prom
 }
 
 /** Bundles the scenario for a worker, without warnings or Node imports. */
-async function forWorker({ project }: Context, bundler: Bundler): Promise<void> {
+async function bundleForWorker({ project }: Context, bundler: Bundler): Promise<void> {
   const entry = writeEntry(
     project,
     'bundled-worker.mjs',
@@ -36,7 +36,7 @@ export const suites: Suite[] = Object.entries(BUNDLERS).flatMap(([name, bundler]
   {
     name: `Chromium, bundled by ${name}`,
     skip: hasChromium ? undefined : 'Chromium is not installed',
-    run: (context) => inChromium(context, bundler),
+    run: (context) => runInChromium(context, bundler),
   },
-  { name: `${name} for a worker`, run: (context) => forWorker(context, bundler) },
+  { name: `${name} for a worker`, run: (context) => bundleForWorker(context, bundler) },
 ]);

@@ -2,7 +2,7 @@
 // duplicate may await another one's promise.
 import assert from 'node:assert/strict';
 import { completedEvent } from '../support/completed-event.js';
-import { inWorkerd, type Worker } from './bundle.js';
+import { runInWorkerd, type Worker } from './bundle.js';
 import type { Suite } from './suite.js';
 
 const SECRET = 'whsec_duplicates';
@@ -76,5 +76,5 @@ async function until(isTrue: () => Promise<boolean>): Promise<void> {
 }
 
 export const suites: Suite[] = [
-  { name: 'duplicates of an event in workerd', run: ({ project }) => inWorkerd(project, WORKER, deliverDuplicates) },
+  { name: 'duplicates of an event in workerd', run: ({ project }) => runInWorkerd(project, WORKER, deliverDuplicates) },
 ];

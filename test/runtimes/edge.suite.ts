@@ -1,16 +1,16 @@
 // The scenario in workerd with an old and a new compatibility date, and in the Edge runtime. Neither resolves packages, so both
 // run bundles.
-import { esbuild, inWorkerd, writeEntry } from './bundle.js';
+import { esbuild, runInWorkerd, writeEntry } from './bundle.js';
 import { assertSteps, type Context, importTool, type Step, type Suite } from './suite.js';
 
 /** With this date, `cache: 'no-store'` throws, and a redirect to another origin retains the API key. */
 const OLD_DATE = '2023-03-01';
 const NEW_DATE = '2026-07-01';
 
-async function asWorker({ project, service }: Context, compatibilityDate: string): Promise<void> {
+async function runScenarioInWorkerd({ project, service }: Context, compatibilityDate: string): Promise<void> {
   const code = `import { runScenario } from './scenario.mjs';
     export default { async fetch() { return Response.json(await runScenario(${JSON.stringify(service.config)})); } };`;
-  await inWorkerd(
+  await runInWorkerd(
     project,
     code,
     async (worker) => {
@@ -25,7 +25,7 @@ interface EdgeVm {
   evaluate<T>(code: string): T;
 }
 
-async function inEdgeVm({ project, service }: Context): Promise<void> {
+async function runInEdgeVm({ project, service }: Context): Promise<void> {
   const entry = writeEntry(
     project,
     'edge.mjs',
@@ -39,7 +39,7 @@ async function inEdgeVm({ project, service }: Context): Promise<void> {
 }
 
 export const suites: Suite[] = [
-  { name: `workerd of ${OLD_DATE}`, run: (context) => asWorker(context, OLD_DATE) },
-  { name: `workerd of ${NEW_DATE}`, run: (context) => asWorker(context, NEW_DATE) },
-  { name: 'Edge runtime VM', run: inEdgeVm },
+  { name: `workerd of ${OLD_DATE}`, run: (context) => runScenarioInWorkerd(context, OLD_DATE) },
+  { name: `workerd of ${NEW_DATE}`, run: (context) => runScenarioInWorkerd(context, NEW_DATE) },
+  { name: 'Edge runtime VM', run: runInEdgeVm },
 ];

@@ -5,12 +5,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { LoopbackService } from '../files/loopback-service.js';
-import { inWorkerd, writeEntry } from './bundle.js';
+import { runInWorkerd, writeEntry } from './bundle.js';
 import { assertSteps, type Context, execute, type Step, type Suite, stepsIn, tool } from './suite.js';
 import { inPnpApp } from './yarn-pnp.js';
 
 const SCENARIO = fileURLToPath(new URL('./files-scenario.mjs', import.meta.url));
-/** Steps without and with a file system. Without one, no path can be uploaded and no output saved. */
+/** Number of steps and uploads without and with a file system. Without one, no path can be uploaded and no output saved. */
 const STEPS = { worker: { total: 8, uploads: 6 }, program: { total: 10, uploads: 7 } };
 
 /** The scenario's input in addition to the package. */
@@ -81,7 +81,7 @@ const asWorker = ({ project }: Context) =>
       export default {
         async fetch() { return Response.json(await filesScenario({ gen, baseUrl: ${JSON.stringify(baseUrl)} })); },
       };`;
-    return inWorkerd(project, code, async (worker) => {
+    return runInWorkerd(project, code, async (worker) => {
       const response = await worker.dispatchFetch('http://worker.test/');
       return (await response.json()) as Step[];
     });

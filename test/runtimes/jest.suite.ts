@@ -33,7 +33,7 @@ interface Report {
   readonly testResults: readonly { readonly assertionResults: readonly { title: string; duration: number }[] }[];
 }
 
-async function inJest({ project }: Context): Promise<void> {
+async function runInJest({ project }: Context): Promise<void> {
   const app = join(project, 'jest-app');
   mkdirSync(app, { recursive: true });
   writeFileSync(join(app, 'package.json'), '{ "name": "jest-app", "private": true }');
@@ -53,4 +53,4 @@ async function inJest({ project }: Context): Promise<void> {
   assert.ok(fastestMs <= MAX_MS, `the fastest test took ${fastestMs} ms`);
 }
 
-export const suites: Suite[] = [{ name: 'Jest, CommonJS', run: inJest }];
+export const suites: Suite[] = [{ name: 'Jest, CommonJS', run: runInJest }];

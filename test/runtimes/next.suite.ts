@@ -96,7 +96,7 @@ async function useExample({ project, service }: Context): Promise<void> {
   }
 }
 
-/** Creates a video and downloads a part of it, as the example's page does. Sends the invalid requests, too. */
+/** Creates a video and downloads a part of it, as the example's page does. Also sends invalid requests. */
 async function createVideo(url: string): Promise<void> {
   assert.match(await (await fetch(url)).text(), /Create a video/);
   const created = await fetch(`${url}/api/videos`, { method: 'POST', body: JSON.stringify({ prompt: 'a fox' }) });
@@ -249,11 +249,11 @@ async function renderOnServer(url: string): Promise<void> {
     }
   };
   await render(200);
-  const before = await resources();
+  const resourcesBefore = await resources();
   await render(1_000);
-  const after = await resources();
-  const grownMB = (after.heapBytes - before.heapBytes) / 1e6;
-  const newTimers = after.timers - before.timers;
+  const resourcesAfter = await resources();
+  const grownMB = (resourcesAfter.heapBytes - resourcesBefore.heapBytes) / 1e6;
+  const newTimers = resourcesAfter.timers - resourcesBefore.timers;
   console.log(`  1,000 renders: ${newTimers} more timers, ${grownMB.toFixed(1)} MB more heap`);
   assert.ok(newTimers <= 5 && grownMB <= 20);
 }

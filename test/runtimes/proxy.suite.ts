@@ -1,6 +1,6 @@
 // The proxy in a Worker: a page's requests from the upload to the file, and attacks. The service runs on Node.
 import assert from 'node:assert/strict';
-import { inWorkerd, type Worker } from './bundle.js';
+import { runInWorkerd, type Worker } from './bundle.js';
 import { type Context, importSandbox, type Suite } from './suite.js';
 
 const ORIGIN = 'https://app.test';
@@ -31,9 +31,9 @@ class Page {
     this.#user = user;
   }
 
-  async post(verb: string, body: unknown, headers: Readonly<Record<string, string>> = {}): Promise<Reply> {
+  async post(route: string, body: unknown, headers: Readonly<Record<string, string>> = {}): Promise<Reply> {
     const isRaw = body instanceof Uint8Array || body instanceof ReadableStream;
-    const response = await this.fetch(verb, {
+    const response = await this.fetch(route, {
       method: 'POST',
       headers: { 'content-type': 'application/json', ...headers },
       body: isRaw ? body : JSON.stringify(body),
@@ -62,7 +62,7 @@ async function asWorker({ project }: Context): Promise<void> {
   const api = await sandbox.listen({ port: 0 });
   const code = worker({ apiKey: sandbox.apiKey, baseUrl: api.url });
   try {
-    await inWorkerd(project, code, async (workerd) => {
+    await runInWorkerd(project, code, async (workerd) => {
       const page = new Page(workerd, 'ann');
       const ticket = await createAndPlay(page);
       assert.equal(sandbox.jobs.length, 1);
@@ -119,7 +119,7 @@ interface Targets {
   readonly ticket: string;
 }
 
-/** Attacks that depend on the runtime's headers, HMAC, and streams. test/proxy/attacks.test.ts has the others. */
+/** Sends the attacks that depend on the runtime's headers, HMAC, and streams. test/proxy/attacks.test.ts has the others. */
 async function attack({ page, signedOut, ticket }: Targets): Promise<void> {
   const request = { key: `${KEY}2`, input: { prompt: 'a fox' } };
   const crossSite = { 'sec-fetch-site': 'cross-site', origin: 'https://evil.test' };

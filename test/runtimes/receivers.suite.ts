@@ -1,4 +1,4 @@
-// The receivers in examples/receivers for other runtimes than Node. A sandbox delivers events to them over HTTP.
+// The receivers in examples/receivers for runtimes other than Node. A sandbox delivers events to them over HTTP.
 import { copyFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { freePort } from '../support/free-port.js';
 import { checkReceiver, SECRETS } from '../webhooks/check-receiver.js';
 import { withReceiver } from '../webhooks/run-receiver.js';
-import { inWorkerd, type Worker } from './bundle.js';
+import { runInWorkerd, type Worker } from './bundle.js';
 import { type Context, ifMissing, type Suite, tool } from './suite.js';
 
 const EXAMPLES = fileURLToPath(new URL('../../examples/receivers/', import.meta.url));
@@ -29,7 +29,7 @@ async function asWorker({ project }: Context): Promise<void> {
   const code = `export { default } from './${copyExample(project, 'cloudflare-worker.ts')}';`;
   const check = async ({ ready }: Worker) =>
     checkReceiver({ url: new URL('/webhooks', await ready).href, printed: () => output });
-  await inWorkerd(project, code, check, {
+  await runInWorkerd(project, code, check, {
     host: '127.0.0.1',
     port: await freePort(),
     bindings: { GEN_WEBHOOK_SECRET: `${SECRETS.next},${SECRETS.previous}` },

@@ -10,7 +10,7 @@ import { startService } from './service.js';
 import type { Suite } from './suite.js';
 
 const HERE = fileURLToPath(new URL('.', import.meta.url));
-const words = process.argv.slice(2);
+const filters = process.argv.slice(2);
 
 if (!existsSync(join(HERE, 'node_modules/.package-lock.json'))) {
   execFileSync('npm', ['ci', '--no-audit', '--no-fund'], { cwd: HERE, stdio: 'inherit' });
@@ -44,7 +44,7 @@ async function suites(): Promise<Suite[]> {
     .filter((name) => name.endsWith('.suite.ts'))
     .sort();
   const all = await Promise.all(files.map(async (file) => ((await import(`./${file}`)) as { suites: Suite[] }).suites));
-  return all.flat().filter(({ name }) => words.length === 0 || words.some((word) => name.includes(word)));
+  return all.flat().filter(({ name }) => filters.length === 0 || filters.some((filter) => name.includes(filter)));
 }
 
 async function report(suite: Suite): Promise<void> {

@@ -1,6 +1,6 @@
 // The sandbox as a Worker, and on a port in Node, Bun, and Deno.
 import assert from 'node:assert/strict';
-import { type Bundler, inWorkerd, rollup, vite, type Worker, webpack, writeEntry } from './bundle.js';
+import { type Bundler, rollup, runInWorkerd, vite, type Worker, webpack, writeEntry } from './bundle.js';
 import { NODE } from './nodes.js';
 import { type Context, execute, ifMissing, type Suite, tool } from './suite.js';
 
@@ -53,7 +53,7 @@ results.push(await status('/v1/models').catch(() => 'closed'));
 console.log(JSON.stringify(results));
 `;
 
-async function onPort({ project }: Context, program: string, ...args: readonly string[]): Promise<void> {
+async function listenOnPort({ project }: Context, program: string, ...args: readonly string[]): Promise<void> {
   const entry = writeEntry(project, 'listen.mjs', LISTENER);
   const output = await execute(program, [...args, entry], project);
   assert.deepEqual(JSON.parse(output), [200, 'reset', 200, 'truncated', true, 'closed']);
@@ -67,15 +67,19 @@ export const suites: Suite[] = [
   ...['2023-03-01', '2026-07-01'].map((date): Suite => {
     return {
       name: `sandbox as a Worker, workerd of ${date}`,
-      run: ({ project }) => inWorkerd(project, WORKER, createVideo, { compatibilityDate: date }),
+      run: ({ project }) => runInWorkerd(project, WORKER, createVideo, { compatibilityDate: date }),
     };
   }),
-  { name: 'sandbox on a port, Node', run: (context) => onPort(context, NODE) },
-  { name: 'sandbox on a port, Bun', skip: ifMissing(tool('bun')), run: (context) => onPort(context, tool('bun')) },
+  { name: 'sandbox on a port, Node', run: (context) => listenOnPort(context, NODE) },
+  {
+    name: 'sandbox on a port, Bun',
+    skip: ifMissing(tool('bun')),
+    run: (context) => listenOnPort(context, tool('bun')),
+  },
   {
     name: 'sandbox on a port, Deno',
     skip: ifMissing(tool('deno')),
-    run: (context) => onPort(context, tool('deno'), 'run', '-A'),
+    run: (context) => listenOnPort(context, tool('deno'), 'run', '-A'),
   },
   ...Object.entries({ rollup, vite, webpack }).map(([name, bundle]): Suite => {
     return { name: `sandbox bundled by ${name}`, run: (context) => bundleWorker(context, bundle) };

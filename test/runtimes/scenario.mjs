@@ -20,7 +20,7 @@ export async function runScenario({ baseUrl, apiKey, webhook, wire, unavailableU
   });
   let job;
   const steps = {
-    async 'a create is retried after a 500 with the same key'() {
+    async 'a create is retried after a 500 with the same idempotency key'() {
       const { data, attempts, idempotencyKey } = await client.videos.create({ prompt: 'a fox' }).withResponse();
       job = data.job;
       equal(attempts, 2, 'attempts');
@@ -53,7 +53,7 @@ export async function runScenario({ baseUrl, apiKey, webhook, wire, unavailableU
       equal(progress, bytes.length, 'bytes reported by onProgress');
     },
     async 'an output follows a redirect'() {
-      // A browser hides the target of a redirect, and an older one would send the key to it, so the client throws there.
+      // A browser hides the target of a redirect, and an older browser would send the API key to it, so the client throws there.
       if (isBrowser) equal(APIError.isInstance(await errorOf(client.jobs.output(job))), true, 'an APIError');
       const response = await client.jobs.output(isBrowser ? 'job_direct' : job);
       equal(await response.text(), 'the finished file', 'body');

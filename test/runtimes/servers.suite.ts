@@ -7,7 +7,7 @@ import { NODES } from './nodes.js';
 import { assertSteps, type Context, execute, ifMissing, type Suite, stepsIn, tool } from './suite.js';
 
 /** Runs the scenario as an ES module. */
-async function asModule({ project, service }: Context, program: string, ...args: readonly string[]): Promise<void> {
+async function runAsModule({ project, service }: Context, program: string, ...args: readonly string[]): Promise<void> {
   const config = JSON.stringify({ ...service.config, unavailableUrl: `http://127.0.0.1:${await freePort()}` });
   writeFileSync(
     join(project, 'main.mjs'),
@@ -17,7 +17,7 @@ async function asModule({ project, service }: Context, program: string, ...args:
 }
 
 /** Loads the CommonJS build. It contains ky and p-retry, so `require` works on every Node 22. */
-async function asCommonJs({ project, service }: Context, program: string): Promise<void> {
+async function runAsCommonJs({ project, service }: Context, program: string): Promise<void> {
   const { baseUrl, apiKey } = service.config;
   writeFileSync(
     join(project, 'main.cjs'),
@@ -42,13 +42,13 @@ const DENO_FLAGS = [
 
 export const suites: Suite[] = [
   ...Object.entries(NODES).flatMap(([name, program]): Suite[] => [
-    { name, skip: ifMissing(program), run: (context) => asModule(context, program) },
-    { name: `${name}, by require`, skip: ifMissing(program), run: (context) => asCommonJs(context, program) },
+    { name, skip: ifMissing(program), run: (context) => runAsModule(context, program) },
+    { name: `${name}, by require`, skip: ifMissing(program), run: (context) => runAsCommonJs(context, program) },
   ]),
-  { name: 'Bun', skip: ifMissing(tool('bun')), run: (context) => asModule(context, tool('bun')) },
+  { name: 'Bun', skip: ifMissing(tool('bun')), run: (context) => runAsModule(context, tool('bun')) },
   {
     name: 'Deno',
     skip: ifMissing(tool('deno')),
-    run: (context) => asModule(context, tool('deno'), 'run', ...DENO_FLAGS),
+    run: (context) => runAsModule(context, tool('deno'), 'run', ...DENO_FLAGS),
   },
 ];

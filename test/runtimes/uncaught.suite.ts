@@ -1,4 +1,4 @@
-// What a script prints for an uncaught error, in each Node and module system: the message and a readable stack.
+// The output of a script that fails with an uncaught error, in each Node and module system: the message and a readable stack.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { writeFileSync } from 'node:fs';

@@ -29,7 +29,7 @@ describe.skipIf(!canOpen)('the site', () => {
   afterAll(() => site?.close());
   const widthOfPage = () => site.page.evaluate<number>('document.documentElement.scrollWidth');
 
-  test.each([320, 768, 1440])('shows the home page, %i px wide', async (width) => {
+  test.each([320, 768, 1440])('fits the home page into a width of %i px', async (width) => {
     await site.page.setViewportSize({ width, height: 900 });
     await site.until(`innerWidth === ${width}`);
     expect([await site.page.evaluate(HIDDEN_OR_OVERFLOWING), await widthOfPage()]).toEqual([[], width]);

@@ -28,7 +28,7 @@ describe.skipIf(!canOpen)('the playground', { timeout: 300_000 }, () => {
     await until("['done', 'failed'].includes(document.querySelector('.pg').dataset.state)");
   };
 
-  test('creates the image set in its controls, and shows its webhook and charge', async () => {
+  test('creates the image that its controls describe, and shows its webhook and charge', async () => {
     await until("document.querySelector('#pg-run') !== null");
     await page.click('[data-tab=images]');
     await page.fill('#pg-prompt', 'a red lighthouse');
@@ -48,7 +48,7 @@ describe.skipIf(!canOpen)('the playground', { timeout: 300_000 }, () => {
   });
 
   test('runs an edited program and plays the video', async () => {
-    const before = await spent();
+    const spentBefore = await spent();
     await runProgram(`import { isCompleted } from 'gen-client';
       sandbox.outcomes.next({ durationMs: 0 });
       const job = await client.videos.createAndWait({ prompt: 'a fox', duration: 4, aspect_ratio: '9:16' });
@@ -56,7 +56,7 @@ describe.skipIf(!canOpen)('the playground', { timeout: 300_000 }, () => {
       await show(job);`);
     await until("document.querySelector('#pg-video')?.currentTime > 0");
     expect(await textOf('#pg-feed')).toContain('completed: true');
-    expect(await spent()).toBeGreaterThan(before);
+    expect(await spent()).toBeGreaterThan(spentBefore);
   });
 
   test('charges one job if the first response is lost', async () => {
@@ -70,7 +70,7 @@ describe.skipIf(!canOpen)('the playground', { timeout: 300_000 }, () => {
     expect(await textOf('#pg-feed')).toContain('charges: 1');
   });
 
-  test('shows an error with its code and its recovery', async () => {
+  test('shows the code of an error, and a syntax error', async () => {
     await runProgram("await client.videos.create({ model: 'svc-video-fast', prompt: 'a fox', duration: 7 });");
     expect(await textOf('#pg-error')).toContain('duration_not_supported');
     await runProgram('await client.videos.create({ prompt: ');
@@ -83,7 +83,7 @@ describe.skipIf(!canOpen)('the playground', { timeout: 300_000 }, () => {
     const run = (selector = '') => `${FRAME}?.querySelector('.pf-run${selector}')`;
 
     test("uploads an image, and creates and plays a video, through the tab's proxy", async () => {
-      const before = await spent();
+      const spentBefore = await spent();
       await page.click('[data-tab=page]');
       await until(`${FRAME}?.querySelector('#pf-draw')`);
       await page.evaluate(`${FRAME}.querySelector('#pf-draw').click()`);
@@ -93,14 +93,14 @@ describe.skipIf(!canOpen)('the playground', { timeout: 300_000 }, () => {
       await until(`${run(' video')}?.currentTime > 0`);
       expect(await page.evaluate(`${run()}.dataset.phases`)).toBe('uploading creating waiting done');
       const feed = await textOf('#pg-feed');
-      for (const verb of ['upload', 'bytes', 'uploaded', 'videos', 'watch', 'file'])
-        expect(feed).toContain(`/api/gen/${verb} → 200`);
-      await expect.poll(spent).toBeGreaterThan(before);
-      cost = (await spent()) - before;
+      for (const route of ['upload', 'bytes', 'uploaded', 'videos', 'watch', 'file'])
+        expect(feed).toContain(`/api/gen/${route} → 200`);
+      await expect.poll(spent).toBeGreaterThan(spentBefore);
+      cost = (await spent()) - spentBefore;
     });
 
     test('follows the same job after a reload, and removes it on request', async () => {
-      const before = await spent();
+      const spentBefore = await spent();
       await page.evaluate(`${FRAME}.querySelector('#pf-create').click()`);
       await until(`${run('[data-phase=waiting]')}`);
       // Marks the old document, to detect the new one.
@@ -111,11 +111,11 @@ describe.skipIf(!canOpen)('the playground', { timeout: 300_000 }, () => {
       await until(`${FRAME}?.querySelectorAll('.pf-run').length === 2`);
       await until(`${FRAME}.querySelectorAll('.pf-run video').length === 2`);
       // The bill updates shortly after.
-      await expect.poll(spent).toBe(before + cost);
+      await expect.poll(spent).toBe(spentBefore + cost);
       await page.evaluate(`${FRAME}.querySelectorAll('.pf-end').forEach((button) => button.click())`);
       await page.click('#pg-reload');
       await until(`${FRAME}?.querySelector('.pf-none')?.textContent === 'No videos yet.'`);
-      expect(await spent()).toBe(before + cost);
+      expect(await spent()).toBe(spentBefore + cost);
     });
   });
 

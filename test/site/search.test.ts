@@ -17,10 +17,10 @@ describe.skipIf(!canOpen)("the site's search", () => {
   afterAll(() => site?.close());
 
   /** Returns the found pages, best first. */
-  async function find(words: string): Promise<string[]> {
+  async function find(query: string): Promise<string[]> {
     await site.page.fill('#localsearch-input', '');
     await site.until("document.querySelectorAll('.VPLocalSearchBox .results a').length === 0");
-    await site.page.fill('#localsearch-input', words);
+    await site.page.fill('#localsearch-input', query);
     await site.until("document.querySelectorAll('.VPLocalSearchBox .results a').length > 0");
     return site.page.evaluate(
       "[...document.querySelectorAll('.VPLocalSearchBox .results a')].map((link) => link.getAttribute('href').replace(/\\.html.*/, ''))",
@@ -37,8 +37,8 @@ describe.skipIf(!canOpen)("the site's search", () => {
     ['mcp', 'recipes'],
     ['webhook', 'webhooks'],
     ['upload', 'files'],
-  ])('finds a guide for "%s" before reference members', async (words, guide) => {
-    const found = await find(words);
+  ])('finds a guide for "%s" before reference members', async (query, guide) => {
+    const found = await find(query);
     expect(found.slice(0, 10)).toContain(`/${guide}`);
     const firstMember = found.findIndex((page) => page.startsWith('/api/'));
     const lastGuide = found.findLastIndex((page) => !page.startsWith('/api/'));
@@ -62,7 +62,7 @@ describe.skipIf(!isBuilt)('the reference', () => {
     expect(readFileSync(join(reference, 'classes/GenClient.html'), 'utf8')).toContain('waitForJob');
   });
 
-  test('has a page for each entry point, linked in its sidebar', () => {
+  test('has a page for each entry point, and links to it', () => {
     const { exports } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'));
     const modules = Object.keys(exports)
       .filter((path) => path !== './package.json')

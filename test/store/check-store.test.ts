@@ -43,9 +43,9 @@ function flawedStore(flaw: string, now: () => number): Store {
       const hasValue = Object.values(changes).some((change) => change !== null);
       if (flaw !== 'silent deletion' || hasValue) rows.version += 1;
       for (const [key, change] of Object.entries(changes)) {
-        const before = rows.values.get(key);
+        const previous = rows.values.get(key);
         const ttlMs = flaw === 'rounded TTL' ? Math.ceil((change?.ttlMs ?? 0) / 1000) * 1000 : (change?.ttlMs ?? 0);
-        const untilMs = flaw === 'outdated TTL' && before ? before.untilMs : now() + ttlMs;
+        const untilMs = flaw === 'outdated TTL' && previous ? previous.untilMs : now() + ttlMs;
         if (change === null) rows.values.delete(key);
         else rows.values.set(key, { value: change.value, untilMs });
       }
@@ -95,8 +95,8 @@ describe('a store', () => {
   });
 
   it.each([
-    ['a time in seconds', { read: inSeconds(memoryStore()) }, 'the time in milliseconds'],
-    ['truncated values', { read: truncating(memoryStore()) }, 'read returns a value unchanged'],
+    ['a time in seconds', { read: readInSeconds(memoryStore()) }, 'the time in milliseconds'],
+    ['truncated values', { read: readTruncated(memoryStore()) }, 'read returns a value unchanged'],
     ['a failing read', { read: () => Promise.reject(new Error('no table')) }, 'no table'],
   ])('with %s is rejected', async (_, flaw, message) => {
     const { write } = memoryStore();
@@ -117,14 +117,14 @@ it('checkStore rejects an unknown option', async () => {
   await expect(checkStore(memoryStore, { advanc: () => {} } as never)).rejects.toThrow('Did you mean "advance"?');
 });
 
-function inSeconds(store: Store): Store['read'] {
+function readInSeconds(store: Store): Store['read'] {
   return async (group, keys) => {
     const { nowMs, ...rest } = await store.read(group, keys);
     return { ...rest, nowMs: nowMs / 1000 };
   };
 }
 
-function truncating(store: Store): Store['read'] {
+function readTruncated(store: Store): Store['read'] {
   return async (group, keys) => {
     const { values, ...rest } = await store.read(group, keys);
     const truncated = Object.entries(values).map(([key, text]) => [key, text.slice(0, 255)]);

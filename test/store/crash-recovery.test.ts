@@ -24,21 +24,21 @@ describe.each(['create', 'createAndWait'] as const)('a killed %s', (method) => {
     'that was sent stays unfinished and reserved while the service %s, and is resumed later',
     async (_, respond) => {
       const { clock, jobs, state, open, crash } = simulate();
-      const one = open();
+      const processA = open();
       state.respond = () => 'lost';
-      order(one.client, method, 'order-1').catch(() => {});
-      await crash(one);
+      order(processA.client, method, 'order-1').catch(() => {});
+      await crash(processA);
       state.respond = respond;
-      const two = open();
+      const processB = open();
       for (let start = 0; start < 2; start++) {
-        expect((await clock.until(resumeAll(two.client))).errors).toHaveLength(1);
-        expect(await unfinishedKeys(two.client)).toEqual(['order-1']);
-        expect((await two.budget.usage()).unresolved).toEqual(['order-1']);
+        expect((await clock.until(resumeAll(processB.client))).errors).toHaveLength(1);
+        expect(await unfinishedKeys(processB.client)).toEqual(['order-1']);
+        expect((await processB.budget.usage()).unresolved).toEqual(['order-1']);
       }
       state.respond = () => 'created';
-      expect(await clock.until(resumeAll(two.client))).toEqual({ keys: ['order-1'], errors: [] });
-      expect([jobs.size, await two.budget.usage()]).toMatchObject([1, { spentTokens: PRICE, reservedTokens: 0 }]);
-      expect(await unfinishedKeys(two.client)).toEqual([]);
+      expect(await clock.until(resumeAll(processB.client))).toEqual({ keys: ['order-1'], errors: [] });
+      expect([jobs.size, await processB.budget.usage()]).toMatchObject([1, { spentTokens: PRICE, reservedTokens: 0 }]);
+      expect(await unfinishedKeys(processB.client)).toEqual([]);
     },
   );
 
@@ -46,19 +46,19 @@ describe.each(['create', 'createAndWait'] as const)('a killed %s', (method) => {
     "that wasn't sent stays unfinished without a reservation while the service %s, and is resumed later",
     async (_, respond) => {
       const { clock, posted, state, open, crash } = simulate();
-      const one = open({ rateLimit: 'wait', limits: { 'videos.create': { limit: 1, windowMs: 600_000 } } });
-      await clock.until(one.client.videos.create(VIDEO, { idempotencyKey: 'first' }));
-      order(one.client, method, 'order-1').catch(() => {});
-      await crash(one);
+      const processA = open({ rateLimit: 'wait', limits: { 'videos.create': { limit: 1, windowMs: 600_000 } } });
+      await clock.until(processA.client.videos.create(VIDEO, { idempotencyKey: 'first' }));
+      order(processA.client, method, 'order-1').catch(() => {});
+      await crash(processA);
       state.respond = respond;
-      const two = open();
+      const processB = open();
       for (let start = 0; start < 2; start++) {
-        expect((await clock.until(resumeAll(two.client))).errors).toHaveLength(1);
-        expect(await unfinishedKeys(two.client)).toEqual(['order-1']);
-        expect(await two.budget.usage()).toMatchObject({ reservedTokens: 0 });
+        expect((await clock.until(resumeAll(processB.client))).errors).toHaveLength(1);
+        expect(await unfinishedKeys(processB.client)).toEqual(['order-1']);
+        expect(await processB.budget.usage()).toMatchObject({ reservedTokens: 0 });
       }
       state.respond = () => 'created';
-      expect((await clock.until(resumeAll(two.client))).keys).toEqual(['order-1']);
+      expect((await clock.until(resumeAll(processB.client))).keys).toEqual(['order-1']);
       expect(posted.filter((key) => key === 'first')).toEqual(['first']);
     },
   );
@@ -77,25 +77,25 @@ describe("a create that resume() can't complete", () => {
     ],
   ])(
     'because of %s is reported by the next resume() if the loop ends early, and then removed',
-    async (what, error, change) => {
+    async (cause, error, change) => {
       const simulation = simulate();
       const { clock, state, open, crash } = simulation;
-      const one = open({ budget: { unknownPrice: () => PRICE } });
-      if (what === 'a rejected create') state.respond = (key) => (key === 'order-1' ? 'lost' : 'created');
-      await clock.until(one.client.videos.create(VIDEO, { idempotencyKey: 'order-2' }));
-      one.client.videos.create(VIDEO, { idempotencyKey: 'order-1' }).catch(() => {});
-      await crash(one);
+      const processA = open({ budget: { unknownPrice: () => PRICE } });
+      if (cause === 'a rejected create') state.respond = (key) => (key === 'order-1' ? 'lost' : 'created');
+      await clock.until(processA.client.videos.create(VIDEO, { idempotencyKey: 'order-2' }));
+      processA.client.videos.create(VIDEO, { idempotencyKey: 'order-1' }).catch(() => {});
+      await crash(processA);
       change(simulation);
-      const two = open();
+      const processB = open();
       const endLoopEarly = async () => {
-        for await (const _ of two.client.resume()) break;
+        for await (const _ of processB.client.resume()) break;
       };
       await clock.until(endLoopEarly());
-      expect((await unfinishedKeys(two.client)).sort()).toEqual(['order-1', 'order-2']);
-      const { keys, errors } = await clock.until(resumeAll(two.client));
+      expect((await unfinishedKeys(processB.client)).sort()).toEqual(['order-1', 'order-2']);
+      const { keys, errors } = await clock.until(resumeAll(processB.client));
       expect([keys, errors]).toMatchObject([['order-2'], [{ ...error, idempotencyKey: 'order-1' }]]);
       await clock.advance(10);
-      expect(await unfinishedKeys(two.client)).toEqual([]);
+      expect(await unfinishedKeys(processB.client)).toEqual([]);
     },
   );
 });
@@ -104,30 +104,31 @@ type Simulation = ReturnType<typeof simulate>;
 
 it("a job that a live process waits for isn't resumed until the wait ends", async () => {
   const { clock, jobs, open } = simulate();
-  const [one, two] = [open(), open()];
-  const { job } = await clock.until(one.client.videos.create(VIDEO, { idempotencyKey: 'order-1' }));
-  for (const it of jobs.values()) it.status = 'processing';
+  const [processA, processB] = [open(), open()];
+  const { job } = await clock.until(processA.client.videos.create(VIDEO, { idempotencyKey: 'order-1' }));
+  for (const serviceJob of jobs.values()) serviceJob.status = 'processing';
   const stop = new AbortController();
-  const wait = one.client.waitForJob(job, { signal: stop.signal }).catch(() => {});
+  const wait = processA.client.waitForJob(job, { signal: stop.signal }).catch(() => {});
   await clock.advance(10);
-  for (const { client } of [one, two]) expect(await clock.until(resumeAll(client))).toEqual({ keys: [], errors: [] });
+  for (const { client } of [processA, processB])
+    expect(await clock.until(resumeAll(client))).toEqual({ keys: [], errors: [] });
   stop.abort();
   await wait;
   await clock.advance(10);
-  for (const it of jobs.values()) it.status = 'completed';
-  expect(await clock.until(resumeAll(two.client))).toEqual({ keys: ['order-1'], errors: [] });
+  for (const serviceJob of jobs.values()) serviceJob.status = 'completed';
+  expect(await clock.until(resumeAll(processB.client))).toEqual({ keys: ['order-1'], errors: [] });
 });
 
 it('a create killed during the pause after a 429 counts as unsent, and blocks no budget', async () => {
   const { clock, state, open, crash } = simulate();
-  const one = open({ maxRetries: 3 });
+  const processA = open({ maxRetries: 3 });
   state.respond = () => new Response('{}', { status: 429, headers: { 'retry-after': '60' } });
-  one.client.videos.create(VIDEO, { idempotencyKey: 'order-1' }).catch(() => {});
-  await crash(one);
+  processA.client.videos.create(VIDEO, { idempotencyKey: 'order-1' }).catch(() => {});
+  await crash(processA);
   state.respond = () => 'created';
-  const two = open();
-  expect(await two.budget.usage()).toMatchObject({ reservedTokens: 0, unresolved: [] });
-  await clock.until(two.client.videos.create(VIDEO));
+  const processB = open();
+  expect(await processB.budget.usage()).toMatchObject({ reservedTokens: 0, unresolved: [] });
+  await clock.until(processB.client.videos.create(VIDEO));
 });
 
 it('a createAndWait that is aborted while it is recorded leaves no unfinished create', async () => {
@@ -151,29 +152,29 @@ it('a createAndWait that is aborted while it is recorded leaves no unfinished cr
 
 it("a failed job that the loop hasn't reached before a crash is yielded by the next resume()", async () => {
   const { clock, state, open, crash } = simulate();
-  const one = open();
+  const processA = open();
   state.outcomes = [{}, { status: 'failed', errorCode: 'generation_rejected' }];
-  const first = await clock.until(one.client.videos.create(VIDEO, { idempotencyKey: 'order-1' }));
-  const second = await clock.until(one.client.videos.create(VIDEO, { idempotencyKey: 'order-2' }));
+  const first = await clock.until(processA.client.videos.create(VIDEO, { idempotencyKey: 'order-1' }));
+  const second = await clock.until(processA.client.videos.create(VIDEO, { idempotencyKey: 'order-2' }));
   const loop = async () => {
-    for await (const job of one.client.waitForJobs([first.job.id, second.job.id])) {
+    for await (const job of processA.client.waitForJobs([first.job.id, second.job.id])) {
       if (job.id === first.job.id) return new Promise<never>(() => {});
     }
   };
   void loop();
   await clock.advance(60_000);
-  await crash(one);
+  await crash(processA);
   expect((await clock.until(resumeAll(open().client))).keys.sort()).toEqual(['order-1', 'order-2']);
 });
 
 it('a job whose file has expired is yielded once', async () => {
   const { clock, jobs, open } = simulate();
-  const one = open();
-  await clock.until(one.client.videos.create(VIDEO, { idempotencyKey: 'order-1' }));
+  const processA = open();
+  await clock.until(processA.client.videos.create(VIDEO, { idempotencyKey: 'order-1' }));
   for (const job of jobs.values()) job.expiresAt = new Date(clock.now() - 1).toISOString();
   const yielded: string[] = [];
   const resume = async () => {
-    for await (const { idempotencyKey } of one.client.resume()) yielded.push(idempotencyKey);
+    for await (const { idempotencyKey } of processA.client.resume()) yielded.push(idempotencyKey);
   };
   for (let start = 0; start < 2; start++) await clock.until(resume());
   expect(yielded).toEqual(['order-1']);
@@ -183,7 +184,7 @@ it("an unverified event doesn't finish a create in the ledger", async () => {
   const { clock, jobs, open } = simulate();
   const { client } = open();
   const { job } = await clock.until(client.videos.create(VIDEO, { idempotencyKey: 'order-1' }));
-  for (const it of jobs.values()) it.status = 'processing';
+  for (const serviceJob of jobs.values()) serviceJob.status = 'processing';
   client.notify({ type: 'job.completed', data: { job: { id: job.id, status: 'completed' } } });
   await clock.advance(1_000);
   for await (const { phase } of client.unfinishedCreates()) expect(phase).toBe('accepted');

@@ -11,7 +11,7 @@ import { ensureBuilt, ROOT } from '../support/build.js';
 const FOLDER = join(ROOT, '.guide-crashes');
 const PROGRAM = join(FOLDER, 'program.mjs');
 /** A copy of the program that kills itself in `onCreated`. */
-const KILLED = join(FOLDER, 'killed-in-on-created.mjs');
+const SELF_KILLING = join(FOLDER, 'killed-in-on-created.mjs');
 const [program] = blocksOf('docs/jobs-that-survive.md').filter(({ language }) => language === 'ts');
 
 beforeAll(async () => {
@@ -20,7 +20,7 @@ beforeAll(async () => {
   const code = program?.code ?? '';
   writeFileSync(PROGRAM, code);
   writeFileSync(
-    KILLED,
+    SELF_KILLING,
     code.replace("{ label: 'user-7' }", "{ onCreated: () => process.kill(process.pid, 'SIGKILL') }"),
   );
 }, 240_000);
@@ -32,7 +32,7 @@ function start(cwd: string, sandbox: Sandbox, url: string, program = PROGRAM): C
   return spawn(process.execPath, [program], { cwd, env, stdio: ['ignore', 'ignore', 'pipe'] });
 }
 
-function ended(child: ChildProcess): Promise<{ code: number | null; stderr: string }> {
+function exitOf(child: ChildProcess): Promise<{ code: number | null; stderr: string }> {
   let stderr = '';
   child.stderr?.on('data', (chunk) => {
     stderr += chunk;
@@ -60,15 +60,15 @@ describe('a program', () => {
         const first = start(cwd, sandbox, server.url);
         const isReached = () => sandbox.requests.some(({ method, path }) => request.test(`${method} ${path}`));
         await expect.poll(isReached).toBe(true);
-        const killed = ended(first);
+        const exit = exitOf(first);
         first.kill('SIGKILL');
-        await killed;
+        await exit;
       } else {
-        expect((await ended(start(cwd, sandbox, server.url, KILLED))).code).toBe(null);
+        expect((await exitOf(start(cwd, sandbox, server.url, SELF_KILLING))).code).toBe(null);
         expect(sandbox.jobs).toHaveLength(1);
       }
       // The restarted program resumes the first create, and creates another job.
-      expect(await ended(start(cwd, sandbox, server.url))).toEqual({ code: 0, stderr: '' });
+      expect(await exitOf(start(cwd, sandbox, server.url))).toEqual({ code: 0, stderr: '' });
       expect(sandbox.jobs).toHaveLength(2);
       expect(readdirSync(join(cwd, 'videos'))).toHaveLength(2);
     } finally {

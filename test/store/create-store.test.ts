@@ -31,7 +31,7 @@ test.each<[string, unknown, string]>([
   expect(() => createStore(store as Store)).toThrow(message);
 });
 
-test('a store can be a class instance, with or without notifications', async () => {
+test('a store can be a class instance without notifications', async () => {
   class Database implements Store {
     readonly #store = memoryStore();
     read(...args: Parameters<Store['read']>) {

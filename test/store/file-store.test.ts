@@ -50,9 +50,9 @@ async function valueIn(store: Store, group: string, key: string) {
   return (await store.read(group, [key])).values[key];
 }
 
-const failure = async (call: Promise<unknown>) => (await errorOf(call)) as Error & { recovery?: string };
+const failureOf = async (call: Promise<unknown>) => (await errorOf(call)) as Error & { recovery?: string };
 
-/** Bundles a test program. */
+/** Bundles a test program. Returns its path. */
 async function programOf(source: string): Promise<string> {
   const outfile = join(folder, 'program.mjs');
   const entryPoints = [join(ROOT, source)];
@@ -64,11 +64,11 @@ async function programOf(source: string): Promise<string> {
 async function scriptRunner(storePath = path, flags: readonly string[] = []) {
   const program = JSON.stringify(await programOf('src/adapters/node/index.ts'));
   const setup = `const { fileStore } = await import(${program}); const store = fileStore(${JSON.stringify(storePath)});`;
-  return (script: string, before = '') =>
-    run(process.execPath, [...flags, '--input-type=module', '-e', `${before}${setup}${script}`]);
+  return (script: string, prelude = '') =>
+    run(process.execPath, [...flags, '--input-type=module', '-e', `${prelude}${setup}${script}`]);
 }
 
-const exited = (child: ChildProcess) => new Promise((resolve) => child.once('exit', resolve));
+const exitOf = (child: ChildProcess) => new Promise((resolve) => child.once('exit', resolve));
 
 /** Starts the counting program, and resolves after its first count. */
 async function startCounting(program: string): Promise<{ child: ChildProcess; acknowledged: () => number[] }> {
@@ -110,12 +110,12 @@ describe('a written value', () => {
   it('gets a version that its deleted group never had', async () => {
     const store = fileStore(path);
     await put(store, 'g', 'a', '1');
-    const old = (await store.read('g', [])).version;
-    await store.write('g', old, { a: null });
+    const oldVersion = (await store.read('g', [])).version;
+    await store.write('g', oldVersion, { a: null });
     await store.close();
     for (let at = 0; at < 5; at++) {
       await put(store, 'g', 'b', String(at));
-      expect((await store.read('g', [])).version).not.toBe(old);
+      expect((await store.read('g', [])).version).not.toBe(oldVersion);
     }
   });
 
@@ -130,7 +130,7 @@ describe('a written value', () => {
     expect(statSync(path).mode & 0o777).toBe(0o600);
   });
 
-  it('is shared by all stores of one file in a process, whatever their path', async () => {
+  it('is in the same store for every path of its file', async () => {
     const store = fileStore(path);
     await put(store, 'g', 'a', '1');
     const link = join(folder, 'link');
@@ -179,7 +179,7 @@ describe('several processes', () => {
       for (const { child, acknowledged } of pair) {
         await expect.poll(() => acknowledged().length).toBeGreaterThan(20);
         child.kill('SIGKILL');
-        await exited(child);
+        await exitOf(child);
       }
     }
     const numbers = all.flatMap(({ acknowledged }) => acknowledged());
@@ -228,7 +228,7 @@ describe('several processes', () => {
     other.exec('begin immediate');
     let nowMs = 0;
     vi.spyOn(performance, 'now').mockImplementation(() => (nowMs += 3_000));
-    const error = await failure(store.write('g', (await store.read('g', [])).version, { a: set('2') }));
+    const error = await failureOf(store.write('g', (await store.read('g', [])).version, { a: set('2') }));
     vi.restoreAllMocks();
     expect(error.name).toBe('ConnectionError');
     expect(error.message).toContain('database is locked');
@@ -290,7 +290,7 @@ describe('a lease', () => {
     leases().own();
     expect(leaseFiles()).toHaveLength(2);
     child.kill('SIGKILL');
-    await exited(child);
+    await exitOf(child);
     expect(leases().isHeld(name)).toBe(false);
     await fileStore(path).close();
     leases().own();
@@ -311,8 +311,8 @@ describe('a lease', () => {
 
   it('is acquired under another name if its file was removed before it was locked', async () => {
     const { exec } = DatabaseSync.prototype;
-    const locked = vi.spyOn(DatabaseSync.prototype, 'exec').mockImplementation(function (this: DatabaseSync, sql) {
-      if (sql.includes('exclusive') && locked.mock.calls.filter(([text]) => text.includes('exclusive')).length === 1)
+    const execSpy = vi.spyOn(DatabaseSync.prototype, 'exec').mockImplementation(function (this: DatabaseSync, sql) {
+      if (sql.includes('exclusive') && execSpy.mock.calls.filter(([text]) => text.includes('exclusive')).length === 1)
         for (const name of leaseFiles()) rmSync(join(folder, name));
       return exec.call(this, sql);
     });
@@ -340,7 +340,7 @@ describe('a damaged file', () => {
     const damaged = damage(readFileSync(path));
     writeFileSync(path, damaged);
     for (const call of [() => store.read('g', ['k1']), () => store.write('g', '0', { k1: set('1') })]) {
-      const error = await failure(call());
+      const error = await failureOf(call());
       expect(error).toMatchObject({ message: expect.stringContaining(message), recovery: 'fix_setup' });
       expect(error.message).toContain(path);
     }
@@ -355,33 +355,33 @@ it.each([
   const database = new DatabaseSync(path);
   database.exec(`${sql}; create table t (a); insert into t values (1)`);
   database.close();
-  const before = readFileSync(path);
-  expect((await failure(fileStore(path).read('g', [])))?.message).toContain(message);
-  expect(readFileSync(path).equals(before)).toBe(true);
+  const contentBefore = readFileSync(path);
+  expect((await failureOf(fileStore(path).read('g', [])))?.message).toContain(message);
+  expect(readFileSync(path).equals(contentBefore)).toBe(true);
 });
 
 it('a store file that is deleted or replaced is detected on the next call', async () => {
   const store = fileStore(path);
   await put(store, 'g', 'a', '1');
   renameSync(path, join(folder, 'backup'));
-  expect((await failure(store.read('g', [])))?.message).toContain('was deleted or replaced');
+  expect((await failureOf(store.read('g', [])))?.message).toContain('was deleted or replaced');
   const database = new DatabaseSync(path);
   database.exec('create table t (a)');
   database.close();
-  expect((await failure(store.write('g', '0', { a: set('2') })))?.message).toContain('was deleted or replaced');
+  expect((await failureOf(store.write('g', '0', { a: set('2') })))?.message).toContain('was deleted or replaced');
 });
 
 describe('a path', () => {
-  it('of a directory is an error', async () => {
+  it('of a directory causes an error', async () => {
     mkdirSync(path);
-    const error = await failure(fileStore(path).read('g', []));
+    const error = await failureOf(fileStore(path).read('g', []));
     expect(error).toMatchObject({ message: expect.stringContaining('is a directory'), recovery: 'fix_setup' });
   });
 
   it('in a missing directory causes an error that says how to fix it, and works once it exists', async () => {
     const deep = fileStore(join(folder, 'data', 'gen.store'));
     for (const call of [() => deep.read('g', []), async () => leasesOf(deep)?.own()]) {
-      const error = await failure(call());
+      const error = await failureOf(call());
       expect(error).toMatchObject({ message: expect.stringContaining('Create its directory'), recovery: 'fix_setup' });
     }
     mkdirSync(join(folder, 'data'));
@@ -401,7 +401,7 @@ describe('a path', () => {
 });
 
 describe('a disk', () => {
-  it('is flushed before a write resolves, once for concurrent writes, but not for rate limits', async () => {
+  it('is flushed at most twice for 100 concurrent writes, and never for rate limits', async () => {
     const countFlushes = `import { promises } from 'node:fs'; import { syncBuiltinESMExports } from 'node:module';
       let flushes = 0; const open = promises.open;
       promises.open = async (...args) => { const file = await open(...args); const sync = file.sync.bind(file);
@@ -421,7 +421,7 @@ describe('a disk', () => {
   });
 
   it.skipIf(process.platform !== 'linux' || process.getuid?.() !== 0)(
-    'can be read if it is read-only, and a write explains what to allow',
+    'that is read-only can be read, and the error for a write says what to allow',
     async () => {
       const [disk, mounted] = [join(folder, 'disk'), join(folder, 'mounted')];
       for (const directory of [disk, mounted]) mkdirSync(directory);
@@ -432,7 +432,7 @@ describe('a disk', () => {
       const store = fileStore(join(mounted, 'gen.store'));
       try {
         expect(await valueIn(store, 'g', 'a')).toBe('1');
-        const error = await failure(put(store, 'g', 'a', '2'));
+        const error = await failureOf(put(store, 'g', 'a', '2'));
         expect(error).toMatchObject({ message: expect.stringContaining('Allow this process'), recovery: 'fix_setup' });
       } finally {
         await store.close();

@@ -16,16 +16,16 @@ function openReceiver(store: Store) {
   const on = { 'job.completed': () => void handled++ };
   const handler = createWebhookHandler({ secret: SECRET, store, on });
   return async (jobId: string) => {
-    const before = handled;
+    const handledBefore = handled;
     const id = `evt_${crypto.randomUUID()}`;
     const event = { id, type: 'job.completed', created_at: new Date().toISOString(), data: { job: { id: jobId } } };
     const { body, headers } = await signWebhook(event, { secret: SECRET });
     await handler(new Request('https://app.example/hook', { method: 'POST', body, headers }));
-    expect(handled - before).toBe(1);
+    expect(handled - handledBefore).toBe(1);
   };
 }
 
-/** Returns a function that finishes jobs, with keys of a typical length, and handles their events. */
+/** Returns a function that finishes jobs, whose idempotency keys have a typical length, and handles their events. */
 function openAccount(store: Store): (count: number) => Promise<void> {
   const openSandbox = () => createSandbox({ jobDurationMs: 0, limits: 'off', balanceTokens: 1e9 });
   let sandbox: Sandbox = openSandbox();
@@ -59,9 +59,9 @@ function heapBytes(): number {
 test('a handled event uses at most 500 bytes of memory', async () => {
   const receive = openReceiver(memoryStore());
   for (let at = 0; at < 500; at++) await receive('job_1');
-  const before = heapBytes();
+  const heapBefore = heapBytes();
   for (let at = 0; at < 6_000; at++) await receive('job_1');
-  const bytes = (heapBytes() - before) / 6_000;
+  const bytes = (heapBytes() - heapBefore) / 6_000;
   // Use the store after the measurement, so that it isn't collected earlier.
   await receive('job_1');
   expect(bytes).toBeGreaterThan(30);
@@ -77,9 +77,9 @@ test.skipIf(whyNoRedis())(
       const finishJobs = openAccount(redisStore(redis.ioredis));
       // The first jobs create the account's prices and limits.
       await finishJobs(20);
-      const before = new Set(await redis.ioredis.keys('*'));
+      const keysBefore = new Set(await redis.ioredis.keys('*'));
       await finishJobs(20);
-      const added = (await redis.ioredis.keys('*')).filter((key) => !before.has(key));
+      const added = (await redis.ioredis.keys('*')).filter((key) => !keysBefore.has(key));
       const sizes = await Promise.all(added.map((key) => redis.ioredis.memory('USAGE', key)));
       const bytes = sizes.reduce<number>((sum, size) => sum + (size ?? 0), 0) / 20;
       expect(added.length).toBeLessThanOrEqual(60);

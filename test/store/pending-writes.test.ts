@@ -4,8 +4,8 @@ import { LedgerSteps } from '../../src/ledger/steps.js';
 import type { Clock } from '../../src/runtime/clock.js';
 import { settle } from '../waiting/virtual-clock.js';
 
-/** Opens an unavailable store. Records which timers keep the process alive. */
-function openUnavailableStore() {
+/** Opens a ledger on an unavailable store. Records which timers keep the process alive. */
+function openUnavailableLedger() {
   const timers = new Set<{ readonly keepsAlive: boolean }>();
   const clock: Clock = {
     now: () => 0,
@@ -29,14 +29,14 @@ function openUnavailableStore() {
 }
 
 it("a pending write doesn't keep the process alive", async () => {
-  const { steps, keepsAlive } = openUnavailableStore();
+  const { steps, keepsAlive } = openUnavailableLedger();
   steps.record(() => {}).catch(() => {});
   await settle();
   expect(keepsAlive()).toEqual([false]);
 });
 
 it('a rule that a call waits for keeps the process alive', async () => {
-  const { steps, keepsAlive } = openUnavailableStore();
+  const { steps, keepsAlive } = openUnavailableLedger();
   steps.transact(() => {}).catch(() => {});
   await settle();
   expect(keepsAlive()).toEqual([true]);

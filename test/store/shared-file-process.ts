@@ -18,13 +18,13 @@ async function resumeAll(): Promise<void> {
 }
 
 /** Ignores a budget that a crashed create blocks until it is resumed, because its price is unknown. */
-function unlessUnresolved(error: unknown): undefined {
+function ignoreUnresolved(error: unknown): undefined {
   if (!BudgetExceededError.isInstance(error) || error.reason !== 'unresolved') throw error;
 }
 
 async function createOne(): Promise<void> {
   const params = { prompt: 'a fox', model: 'svc-video-fast', duration: 5 } as const;
-  const job = await client.videos.createAndWait(params, { pollIntervalMs: 50 }).catch(unlessUnresolved);
+  const job = await client.videos.createAndWait(params, { pollIntervalMs: 50 }).catch(ignoreUnresolved);
   if (!job) return;
   await print(`job ${job.id}`);
   await client.markStored(job);

@@ -17,7 +17,7 @@ const LIFETIME_STEP = 1.25;
 const NAMESPACE = ['unshare', '--pid', '--fork', '--mount-proc'];
 const hasNamespaces = spawnSync('unshare', [...NAMESPACE.slice(1), 'true']).status === 0;
 
-const NONE: readonly string[] = [];
+const NO_PREFIX: readonly string[] = [];
 
 let folder = '';
 let program = '';
@@ -37,8 +37,8 @@ interface Service {
 
 /** Starts a process. Appends its output to `lines`. */
 function start({ sandbox, url, path }: Service, prefix: readonly string[], lines: string[], task = ''): ChildProcess {
-  const [command = '', ...words] = [...prefix, process.execPath, program, path, url, sandbox.apiKey, task];
-  const child = spawn(command, words, { stdio: ['ignore', 'pipe', 'pipe'], detached: true });
+  const [command = '', ...args] = [...prefix, process.execPath, program, path, url, sandbox.apiKey, task];
+  const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'], detached: true });
   void collectLines(child, lines);
   return child;
 }
@@ -46,7 +46,7 @@ function start({ sandbox, url, path }: Service, prefix: readonly string[], lines
 /** Kills a process group, because `unshare` runs the program as a child. */
 const kill = ({ pid, exitCode }: ChildProcess) => pid && exitCode === null && process.kill(-pid, 'SIGKILL');
 
-const closed = (child: ChildProcess) => new Promise((resolve) => child.once('close', resolve));
+const waitForClose = (child: ChildProcess) => new Promise((resolve) => child.once('close', resolve));
 
 /** Maximum lifetime of a process. Adapts to the load, so that about half are killed before their first job. */
 interface Lifetime {
@@ -62,7 +62,7 @@ async function killRepeatedly(isDone: () => boolean, lifetime: Lifetime, restart
       hasJob = true;
     });
     const timer = setTimeout(() => kill(child), Math.random() * lifetime.maxMs);
-    await closed(child);
+    await waitForClose(child);
     clearTimeout(timer);
     lifetime.maxMs *= hasJob ? 1 / LIFETIME_STEP : LIFETIME_STEP;
     if (isDone()) return kills + 1;
@@ -70,10 +70,10 @@ async function killRepeatedly(isDone: () => boolean, lifetime: Lifetime, restart
 }
 
 describe.each([
-  ['on one machine', NONE, undefined],
+  ['on one machine', NO_PREFIX, undefined],
   ['in separate namespaces, like containers', NAMESPACE, hasNamespaces ? undefined : 'no unshare'],
-])('processes %s', (name, prefix, missing) => {
-  it.skipIf(missing)(
+])('processes %s', (name, prefix, skipReason) => {
+  it.skipIf(skipReason)(
     'lose no paid job to SIGKILL, and their budget equals the charges (real processes)',
     async () => {
       const sandbox = createSandbox({ limits: 'off', balanceTokens: 1e9, jobDurationMs: [50, 400] });
@@ -81,19 +81,19 @@ describe.each([
       const service = { sandbox, url: server.url, path: join(folder, `${name.length}.store`) };
       const lines: string[] = [];
       // A kill during the store's creation leaves a file that is removed only after an hour.
-      await closed(start(service, NONE, lines, 'resume'));
+      await waitForClose(start(service, NO_PREFIX, lines, 'resume'));
       const lifetime = { maxMs: 1_000 };
       const untilMs = Date.now() + MIN_MS;
       const isDone = () => Date.now() >= untilMs && sandbox.jobs.length >= MIN_JOBS;
       const kills = await Promise.all(
         // Half of them run in namespaces, so that processes with the same ID share the file.
         Array.from({ length: PROCESSES }, (_, at) =>
-          killRepeatedly(isDone, lifetime, () => start(service, at % 2 === 0 ? prefix : NONE, lines)),
+          killRepeatedly(isDone, lifetime, () => start(service, at % 2 === 0 ? prefix : NO_PREFIX, lines)),
         ),
       );
-      await closed(start(service, NONE, lines, 'resume'));
+      await waitForClose(start(service, NO_PREFIX, lines, 'resume'));
       await server.close();
-      console.info(`${kills.reduce((sum, it) => sum + it)} kills`);
+      console.info(`${kills.reduce((sum, count) => sum + count)} kills`);
       expectNothingLost(sandbox, lines);
       const files = readdirSync(folder).filter((file) => file.startsWith(`${name.length}.store`));
       expect(files).toEqual([`${name.length}.store`]);

@@ -20,6 +20,7 @@ interface ServiceJob {
 /** How the service handles a create. `lost`: it creates the job, but the response is lost. `never`: it does neither. */
 export type ServiceReply = 'created' | 'lost' | 'never' | Error | Response;
 
+/** Opens a simulated service and a database. `open` starts a process that uses them. */
 export function simulate({ perRequest = false } = {}) {
   const clock = Object.assign(virtualClock(), { perRequest });
   const database = memoryStoreOn(clock);

@@ -70,7 +70,7 @@ export const worldEvents = fc.commands<Model, World, true>(
     ),
     fc.array(task, { minLength: 3, maxLength: 5 }).map((drawn) =>
       commandOf(`start ${drawn.length} under the budget`, (world) => {
-        for (const each of drawn) world.startTask({ ...each, kind: 'budget' });
+        for (const budgetTask of drawn) world.startTask({ ...budgetTask, kind: 'budget' });
       }),
     ),
     fc

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type RealRedis, startRedis, whyNoRedis } from '../redis/real-redis.js';
-import { drawOrders, killing, type Order, playShop } from './shop.js';
-import { inFile, inOwn, inRedis } from './shop-stores.js';
+import { drawOrders, type Order, playShop, randomKills } from './shop.js';
+import { openCustomStore, openFileStore, openRedisStore } from './shop-stores.js';
 import type { FaultSchedule } from './simulation/chance.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'gen-kills-'));
@@ -49,7 +49,10 @@ function killAt(pause: number): FaultSchedule & { readonly hasKilled: boolean } 
 }
 
 /** Runs the order once per pause, each time with a kill at that pause. Returns the number of pauses. */
-async function killEverywhere(order: Order, open: (pause: number) => ReturnType<typeof inFile>): Promise<number> {
+async function killEverywhere(
+  order: Order,
+  open: (pause: number) => ReturnType<typeof openFileStore>,
+): Promise<number> {
   for (let pause = 1; ; pause += STEP) {
     const chances = killAt(pause);
     const { violations, history } = await playShop(open(pause), [order], { seed: pause, chances, isCalm: true });
@@ -58,7 +61,7 @@ async function killEverywhere(order: Order, open: (pause: number) => ReturnType<
   }
 }
 
-const STORES: readonly (readonly [where: string, hasOwnKey: boolean])[] = [
+const STORES: readonly (readonly [storeName: string, hasOwnKey: boolean])[] = [
   ['a file store', false],
   ['Redis', true],
   ...(IS_FULL
@@ -69,20 +72,22 @@ const STORES: readonly (readonly [where: string, hasOwnKey: boolean])[] = [
     : []),
 ];
 it.each(STORES)(
-  'pays for one job and stores its file, whichever await its process is killed at: %s, own key: %s',
-  async (where, hasOwnKey) => {
-    if (where === 'Redis' && redis === undefined) return;
+  'an order pays for one job and stores its file, whichever await its process is killed at (%s, own key: %s)',
+  async (storeName, hasOwnKey) => {
+    if (storeName === 'Redis' && redis === undefined) return;
     const open = (at: number) =>
-      where === 'Redis' && redis ? inRedis(redis, `${hasOwnKey} ${at}:`) : inFile(folder, `${hasOwnKey} ${at}.store`);
+      storeName === 'Redis' && redis
+        ? openRedisStore(redis, `${hasOwnKey} ${at}:`)
+        : openFileStore(folder, `${hasOwnKey} ${at}.store`);
     expect(await killEverywhere({ ...ORDER, hasOwnKey }, open)).toBeGreaterThan(100);
   },
   300_000,
 );
 
-it('pays for one job per order over a dozen kills of the shop, with budgets that match the charges', async () => {
+it('a shop that is killed up to a dozen times pays for one job per order, and its budgets match the charges', async () => {
   for (const seed of [1, 2]) {
-    const store = seed === 1 ? inFile(folder, 'shop.store') : inOwn();
-    const chances = killing({ seed, within: 300, max: 12 });
+    const store = seed === 1 ? openFileStore(folder, 'shop.store') : openCustomStore();
+    const chances = randomKills({ seed, maxPauses: 300, max: 12 });
     const { violations } = await playShop(store, drawOrders(14, seed), { seed, chances });
     expect(violations).toEqual([]);
   }

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { World } from './world.js';
 
 test.each(['completed', 'failed', 'canceled'] as const)(
-  'creates one %s job for a queued call, whichever await its worker is killed at',
+  'a queued call creates one %s job, whichever await its worker is killed at',
   async (end) => {
     for (let count = 1; count <= 45; count++) {
       const world = new World(count);

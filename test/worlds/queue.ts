@@ -20,7 +20,7 @@ interface QueueRecord {
   priority: number;
   dueMs: number;
   lock: { readonly token: string; untilMs: number } | undefined;
-  /** How many workers have crashed with it. */
+  /** Number of workers that have crashed with it. */
   stalls: number;
 }
 
@@ -32,7 +32,7 @@ export interface QueueDisk {
   /** By call: `completed`, or its error. */
   readonly outcomes: Map<string, unknown>;
   /** Called when a call is queued. */
-  added: () => void;
+  onAdded: () => void;
 }
 
 export const emptyQueue = (): QueueDisk => ({
@@ -40,14 +40,14 @@ export const emptyQueue = (): QueueDisk => ({
   owners: new Map(),
   wakes: new Set(),
   outcomes: new Map(),
-  added: () => {},
+  onAdded: () => {},
 });
 
 /** Queues a call, unless its ID is already queued. */
-export function enqueue({ records, added }: QueueDisk, id: string, data: GenJobData): void {
+export function enqueue({ records, onAdded }: QueueDisk, id: string, data: GenJobData): void {
   if (records.has(id)) return;
   records.set(id, { id, data: JSON.stringify(data), priority: 0, dueMs: 0, lock: undefined, stalls: 0 });
-  added();
+  onAdded();
 }
 
 export interface QueueReport {
@@ -96,7 +96,7 @@ export class QueueWorker {
     });
   }
 
-  /** Schedules a check for due calls, repeatedly until the queue is empty. */
+  /** Schedules checks for due calls until the queue is empty. */
   check(): void {
     this.#cancelCheck();
     const records = [...this.#disk.records.values()];
@@ -144,10 +144,10 @@ export class QueueWorker {
   }
 
   /** Stores the outcome, unless another worker has taken the lock meanwhile. */
-  #end({ id, lock }: QueueRecord, token: string, how: unknown): void {
+  #end({ id, lock }: QueueRecord, token: string, outcome: unknown): void {
     if (lock?.token !== token) return;
     this.#disk.records.delete(id);
-    this.#disk.outcomes.set(id, how);
+    this.#disk.outcomes.set(id, outcome);
   }
 
   /** The parts of the engine's job that a processor uses. The process may be killed at each call. */

@@ -7,17 +7,17 @@ import { customStore } from '../support/custom-store.js';
 import type { ShopStore } from './shop.js';
 
 /** The user's two functions, on a database that survives crashes. */
-export function inOwn(): ShopStore {
+export function openCustomStore(): ShopStore {
   return { store: customStore(), reopen: async () => {} };
 }
 
 /** A file that each process reopens. */
-export function inFile(folder: string, name: string): ShopStore {
+export function openFileStore(folder: string, name: string): ShopStore {
   const store = fileStore(join(folder, name));
   return { store, reopen: () => store.close() };
 }
 
 /** Redis, with a prefix per shop. */
-export function inRedis({ ioredis }: RealRedis, prefix: string): ShopStore {
+export function openRedisStore({ ioredis }: RealRedis, prefix: string): ShopStore {
   return { store: redisStore(ioredis, { prefix }), reopen: async () => {} };
 }

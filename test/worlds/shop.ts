@@ -42,7 +42,7 @@ interface Disk {
 export interface Kills {
   readonly seed: number;
   /** Maximum number of pauses between kills. */
-  readonly within: number;
+  readonly maxPauses: number;
   readonly max: number;
 }
 
@@ -51,18 +51,18 @@ const RETRY_MS = 4_000;
 const LIMIT_MS = 3 * 86_400_000;
 const LIMITS = { 'videos.create': { limit: 20, windowMs: 60_000 } };
 
-/** Kills at random pauses. The service adds its own faults. */
-export function killing({ seed, within, max }: Kills): FaultSchedule {
+/** Returns a schedule that kills the process at random pauses. The service adds its own faults. */
+export function randomKills({ seed, maxPauses, max }: Kills): FaultSchedule {
   const { next } = randomFor(seed, 'kills');
-  let left = Math.ceil(next() * within);
+  let remaining = Math.ceil(next() * maxPauses);
   let kills = 0;
   return {
     at({ of }: FaultPlace): readonly Fault[] {
       if (of !== 'pause' || kills >= max) return [];
-      left -= 1;
-      if (left > 0) return [];
+      remaining -= 1;
+      if (remaining > 0) return [];
       kills += 1;
-      left = Math.ceil(next() * within);
+      remaining = Math.ceil(next() * maxPauses);
       return [{ kind: 'kill', isHandled: false }];
     },
   };
@@ -98,7 +98,7 @@ export async function playShop(
     seed,
     // Don't kill the process that checks the money.
     chances: { at: (place) => (isDone ? [] : chances.at(place)) },
-    client: (_, own) => ({ limits: LIMITS, budget: clientBudget(own), maxRetries: 4 }),
+    client: (_, processStore) => ({ limits: LIMITS, budget: clientBudget(processStore), maxRetries: 4 }),
     sandbox: { limits: { ...DOCUMENTED_LIMITS, ...LIMITS }, review: { asset: 15_000 }, prices: 10 },
     store,
   });
@@ -110,7 +110,7 @@ export async function playShop(
     sim.lives.set(0, life);
     life.killed.then(() => {
       sim.after(RESTART_MS, () => {
-        sim.outside(reopen()).then(() => {
+        sim.runInRealTime(reopen()).then(() => {
           lives += 1;
           life = new ProcessLife(sim, { number: 0, life: lives });
           start();
@@ -148,8 +148,8 @@ async function runShop(life: ProcessLife, orders: readonly Order[], disk: Disk):
     try {
       for await (const { job, label = '' } of client.resume({ timeoutMs: false })) await handle(life, label, job, disk);
     } catch (error) {
-      for (const one of error instanceof AggregateError ? error.errors : [error]) {
-        if (!GenError.isInstance(one)) throw one;
+      for (const cause of error instanceof AggregateError ? error.errors : [error]) {
+        if (!GenError.isInstance(cause)) throw cause;
       }
     }
     const busy = new Set<unknown>(inFlight);
@@ -286,15 +286,15 @@ async function wrongMoney(
   });
 }
 
-/** Random orders: 15 % of their first jobs fail, and one in twelve waits for a reference's review. */
+/** Draws random orders: 15% of their first jobs fail, and one in twelve waits for a reference's review. */
 export function drawOrders(count: number, seed: number): Order[] {
   const { next } = randomFor(seed, 'orders');
-  const one = <T>(...all: readonly T[]): T => all[Math.floor(next() * all.length)] as T;
+  const pick = <T>(...all: readonly T[]): T => all[Math.floor(next() * all.length)] as T;
   return Array.from({ length: count }, (_, at) => ({
     id: `${at}`,
-    call: one('videos', 'videos', 'images', 'videoEdits'),
+    call: pick('videos', 'videos', 'images', 'videoEdits'),
     hasOwnKey: next() < 0.5,
-    file: next() < 0.08 ? 'reviewed' : one('none', 'shared', 'fresh'),
+    file: next() < 0.08 ? 'reviewed' : pick('none', 'shared', 'fresh'),
     isTenants: next() < 0.5,
     isCleaned: next() < 0.3,
     hasWebhook: next() < 0.3,

@@ -103,14 +103,14 @@ const paramsOf = ({ end, slowMs, hasWebhook }: Task) => ({
 
 const SIGNALS = new WeakMap<ProcessLife, AbortSignal>();
 
-/** Waits have no timeout. All calls of a process share one long-lived signal. */
+/** Returns wait options without a timeout. All calls of a process share one long-lived signal. */
 function waitOf(life: ProcessLife): { readonly timeoutMs: false; readonly signal: AbortSignal } {
   const signal = SIGNALS.get(life) ?? new AbortController().signal;
   SIGNALS.set(life, signal);
   return { timeoutMs: false, signal };
 }
 
-/** Number of listeners that a process's calls have left on its signal. */
+/** Returns the number of listeners that a process's calls have left on its signal. */
 export function listenersOf(life: ProcessLife): number {
   return getEventListeners(waitOf(life).signal, 'abort').length;
 }
@@ -198,10 +198,10 @@ export function budgetOf(life: ProcessLife) {
   return createBudget({ ...BUDGET, store: life.store });
 }
 
-/** An engine that stores step results, and repeats steps without one. */
+/** Creates an engine that stores step results, and repeats steps without one. */
 function engineOf(task: Task, life: ProcessLife, { steps }: Disk): DurableEngine {
   const activities = createActivities(life.client);
-  const once = async (step: string, work: () => Promise<Json>): Promise<Json> => {
+  const runOnce = async (step: string, work: () => Promise<Json>): Promise<Json> => {
     const name = `${task.id} ${step}`;
     const stored = steps.get(name);
     if (stored !== undefined) return stored;
@@ -210,8 +210,8 @@ function engineOf(task: Task, life: ProcessLife, { steps }: Disk): DurableEngine
     return result;
   };
   return {
-    call: (step, activity, input) => once(step, () => activities[activity](input)),
-    wait: async (step, _jobId, ms) => (await once(step, () => sleep(life, ms).then(() => false))) === true,
+    call: (step, activity, input) => runOnce(step, () => activities[activity](input)),
+    wait: async (step, _jobId, ms) => (await runOnce(step, () => sleep(life, ms).then(() => false))) === true,
     fail(error) {
       throw Object.assign(new GenError(error.message), { ended: error.name });
     },

@@ -122,7 +122,7 @@ export class World {
       },
     });
     this.#apiKey = this.#sim.service.apiKey;
-    this.disk.queue.added = () => {
+    this.disk.queue.onAdded = () => {
       for (const worker of this.#workers.values()) worker.check();
     };
     for (let process = 0; process < PROCESSES; process++) this.#start(process);
@@ -245,12 +245,12 @@ export class World {
     // Wait for outages and paused processes to end.
     await this.advance(Math.max(MAX_OUTAGE_MS, MAX_STOP_MS));
     const untilMs = this.now + LIMIT_MS;
-    const open = () => this.disk.tasks.filter(({ result }) => result === undefined);
+    const openTasks = () => this.disk.tasks.filter(({ result }) => result === undefined);
     for (;;) {
       await this.#sim.settle();
-      if (open().length === 0 && this.disk.queue.records.size === 0) break;
-      if (this.now > untilMs) throw this.#failure(`tasks ${open().map(({ id }) => id)} never end`);
-      if (!this.#sim.step()) throw this.#failure(`tasks ${open().map(({ id }) => id)} wait, but no event is due`);
+      if (openTasks().length === 0 && this.disk.queue.records.size === 0) break;
+      if (this.now > untilMs) throw this.#failure(`tasks ${openTasks().map(({ id }) => id)} never end`);
+      if (!this.#sim.step()) throw this.#failure(`tasks ${openTasks().map(({ id }) => id)} wait, but no event is due`);
     }
     await this.#settleLeftovers();
     if (this.#defect !== undefined) throw this.#defect;
@@ -307,7 +307,7 @@ export class World {
     },
   };
 
-  /** A newer worker processes the records that older ones skip. These report such records once. */
+  /** Simulates a newer worker, which processes the records that older ones skip. Older ones report them once. */
   #deployNewer(): void {
     this.#sim.after(60_000, () => {
       const { records } = this.disk.queue;
@@ -364,7 +364,7 @@ export class World {
     const { requests } = this.#sim.service;
     const deleted = new Set(requests.filter(({ method }) => method === 'DELETE').map(({ path }) => path));
     return requests.flatMap(({ method, path, status, body, idempotencyKey }) => {
-      const task = this.disk.tasks.find((it) => it.kind === 'rejected' && keyOf(it) === idempotencyKey);
+      const task = this.disk.tasks.find((stored) => stored.kind === 'rejected' && keyOf(stored) === idempotencyKey);
       if (task === undefined || method !== 'POST' || path !== '/v1/videos' || status !== 400) return [];
       const { first_frame_upload_id: id } = JSON.parse(body ?? '{}') as { first_frame_upload_id?: string };
       const isDeleted = deleted.has(`/v1/uploads/${id}`);

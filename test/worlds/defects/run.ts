@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
-const HERE = fileURLToPath(new URL('.', import.meta.url));
+const PATCHES = fileURLToPath(new URL('.', import.meta.url));
 const WORLDS = ['--import', './scripts/typescript.mjs', 'test/worlds/run.ts', '--minutes', '1', '--seed', '7'];
 const SHOP = ['--import', './scripts/typescript.mjs', 'test/worlds/shop-run.ts', '--seeds', '3', '--orders', '16'];
 const testOf = (file: string) => ['node_modules/vitest/vitest.mjs', 'run', '--maxWorkers=1', file];
@@ -53,15 +53,15 @@ const DETECTORS: Readonly<Record<string, readonly string[]>> = {
 };
 
 const selected = process.argv.slice(2);
-const patches = readdirSync(HERE).filter((file) => file.endsWith('.patch'));
+const patches = readdirSync(PATCHES).filter((file) => file.endsWith('.patch'));
 const names = patches
   .map((file) => file.replace('.patch', ''))
   .filter((name) => selected.length === 0 || selected.includes(name));
-const missed = names.filter((name) => !isFound(name));
-if (missed.length > 0) process.stdout.write(`Not found: ${missed.join(', ')}.\n`);
-process.exit(missed.length === 0 && names.length > 0 ? 0 : 1);
+const undetected = names.filter((name) => !isDetected(name));
+if (undetected.length > 0) process.stdout.write(`Not found: ${undetected.join(', ')}.\n`);
+process.exit(undetected.length === 0 && names.length > 0 ? 0 : 1);
 
-function isFound(name: string): boolean {
+function isDetected(name: string): boolean {
   const copy = mkdtempSync(join(tmpdir(), 'gen-defect-'));
   try {
     for (const part of [
@@ -77,9 +77,9 @@ function isFound(name: string): boolean {
       cpSync(join(ROOT, part), join(copy, part), { recursive: true, filter: (path) => !path.includes('node_modules') });
     }
     symlinkSync(join(ROOT, 'node_modules'), join(copy, 'node_modules'));
-    const applied = spawnSync('git', ['apply', join(HERE, `${name}.patch`)], { cwd: copy, encoding: 'utf8' });
-    if (applied.status !== 0) {
-      process.stdout.write(`${name}: DOES NOT APPLY ${applied.stderr}`);
+    const apply = spawnSync('git', ['apply', join(PATCHES, `${name}.patch`)], { cwd: copy, encoding: 'utf8' });
+    if (apply.status !== 0) {
+      process.stdout.write(`${name}: DOES NOT APPLY ${apply.stderr}`);
       return false;
     }
     const startMs = performance.now();
@@ -91,8 +91,8 @@ function isFound(name: string): boolean {
     const output = /cause\]: Error: (.*)|AssertionError.*?: (.*)|(order \d+ has .*|the (?:budget|failure) of .*)/.exec(
       `${stderr}\n${stdout}`,
     );
-    const how = output?.slice(1).find(Boolean) ?? '';
-    process.stdout.write(`${name}: ${status === 0 ? 'NOT FOUND' : 'found'} in ${seconds} s ${how}\n`);
+    const message = output?.slice(1).find(Boolean) ?? '';
+    process.stdout.write(`${name}: ${status === 0 ? 'NOT FOUND' : 'found'} in ${seconds} s ${message}\n`);
     return status !== 0;
   } finally {
     rmSync(copy, { recursive: true, force: true });

@@ -51,10 +51,10 @@ export class ProcessLife implements SimulatedLife {
     const { apiKey, baseUrl, webhookSecret } = world.service;
     // All processes share one account, even while some still use the previous key.
     const account = 'simulated';
-    const own = { apiKey, baseUrl, webhookSecret, account, store: this.store, dangerouslyAllowBrowser: true };
+    const baseOptions = { apiKey, baseUrl, webhookSecret, account, store: this.store, dangerouslyAllowBrowser: true };
     const fetch = (url: string, init?: RequestInit) => this.#fetch(url, init);
     this.client = new GenClient({
-      ...own,
+      ...baseOptions,
       ...world.clientOptions(number, this.store),
       ...{ fetch, [CLOCK]: this.clock },
     });
@@ -142,14 +142,14 @@ export class ProcessLife implements SimulatedLife {
   /** Runs work outside the process. A killed process never receives the result. */
   async remote<T>(work: () => Promise<T>): Promise<T> {
     await this.#pause();
-    const result = await settled(work);
+    const result = await resultOf(work);
     await this.#pause();
     if (!result.ok) throw result.error;
     return result.value;
   }
 
   #storeOf(store: NotifyingStore): NotifyingStore {
-    const own: NotifyingStore & { readonly [CLOCK]: Clock; readonly [LEASES]: ProcessLeases | undefined } = {
+    const processStore: NotifyingStore & { readonly [CLOCK]: Clock; readonly [LEASES]: ProcessLeases | undefined } = {
       [CLOCK]: this.clock,
       [LEASES]: this.#world.hasLeases
         ? { own: () => this.#leaseName, isHeld: (name) => this.#world.holdsLease(name) }
@@ -169,7 +169,7 @@ export class ProcessLife implements SimulatedLife {
         return unsubscribe;
       },
     };
-    return clientStore(own);
+    return clientStore(processStore);
   }
 
   /** Calls the store, which may be unavailable. */
@@ -268,9 +268,9 @@ export class ProcessLife implements SimulatedLife {
   ): Promise<Response> {
     const { signal, ...rest } = init ?? {};
     const arrived = new Promise<void>((resolve) => void this.#world.after(ms, resolve));
-    const late = arrived.then(() => this.#world.fetch(url, rest));
+    const lateResponse = arrived.then(() => this.#world.fetch(url, rest));
     return new Promise((resolve, reject) => {
-      late.then(async (response) => {
+      lateResponse.then(async (response) => {
         // The lease on a crashed process's slot may have expired before its request arrived.
         if (!this.#isAlive) this.#world.excuse();
         if (!signal?.aborted) return resolve(response);
@@ -302,7 +302,7 @@ async function jsonText(response: Response): Promise<string | undefined> {
   return response.clone().text();
 }
 
-async function settled<T>(
+async function resultOf<T>(
   work: () => Promise<T>,
 ): Promise<{ readonly ok: true; readonly value: T } | { readonly ok: false; readonly error: unknown }> {
   try {

@@ -113,8 +113,8 @@ export class SimulatedWorld {
     this.#startMs = this.service.now();
     const limits = typeof sandbox.limits === 'object' ? sandbox.limits : DOCUMENTED_LIMITS;
     this.#windowMs = Math.max(0, ...Object.values(limits).map((limit) => limit?.windowMs ?? 0));
-    const own = () => (hasDatabase ? databaseStore(() => this.now()) : memoryStoreOn(this.#opened.clock));
-    this.store = store ? this.#outsideStore(store) : clientStore(own());
+    const newStore = () => (hasDatabase ? databaseStore(() => this.now()) : memoryStoreOn(this.#opened.clock));
+    this.store = store ? this.#outsideStore(store) : clientStore(newStore());
   }
 
   now(): number {
@@ -161,7 +161,7 @@ export class SimulatedWorld {
   }
 
   /** Runs work in real time, without advancing the simulated clock. */
-  async outside<T>(work: Promise<T>): Promise<T> {
+  async runInRealTime<T>(work: Promise<T>): Promise<T> {
     this.#outside += 1;
     return work.finally(() => {
       this.#outside -= 1;
@@ -173,8 +173,8 @@ export class SimulatedWorld {
       ...openTopics(),
       [LEASES]: leasesOf(store),
       // Uses the simulated time.
-      read: async (group, keys) => ({ ...(await this.outside(store.read(group, keys))), nowMs: this.now() }),
-      write: (group, version, changes) => this.outside(store.write(group, version, changes)),
+      read: async (group, keys) => ({ ...(await this.runInRealTime(store.read(group, keys))), nowMs: this.now() }),
+      write: (group, version, changes) => this.runInRealTime(store.write(group, version, changes)),
     };
     return clientStore(outside);
   }
