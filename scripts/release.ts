@@ -10,28 +10,30 @@ export interface Release {
   readonly versionSource: string;
   readonly tag: string;
   /** The `owner/name` of the workflow's repository. */
-  readonly builtIn?: string | undefined;
+  readonly buildRepository?: string | undefined;
   readonly isOnMain: boolean;
 }
 
-const ADDRESSES = {
+const URL_EXAMPLES = {
   repository: '{ "type": "git", "url": "git+https://github.com/OWNER/gen-client.git" }',
   homepage: '"https://github.com/OWNER/gen-client#readme"',
   bugs: '{ "url": "https://github.com/OWNER/gen-client/issues" }',
 };
 
 /** Returns the reasons why a tag can't be released, and how to fix them. */
-export function problemsOf({ manifest, changelog, versionSource, tag, builtIn, isOnMain }: Release): string[] {
+export function problemsOf({ manifest, changelog, versionSource, tag, buildRepository, isOnMain }: Release): string[] {
   const { version, repository } = manifest;
-  const missing = Object.entries(ADDRESSES)
+  const missing = Object.entries(URL_EXAMPLES)
     .filter(([field]) => !JSON.stringify(manifest[field] ?? '').includes('://'))
     .map(([field, example]) => `package.json has no \`${field}\`. Set it to ${example}.`);
   const isElsewhere =
-    builtIn !== undefined && missing.length === 0 && !JSON.stringify(repository).includes(`github.com/${builtIn}`);
+    buildRepository !== undefined &&
+    missing.length === 0 &&
+    !JSON.stringify(repository).includes(`github.com/${buildRepository}`);
   const headings = changelog.match(/^## .*$/gm) ?? [];
   const isDated = (heading: string) => heading.startsWith(`## [${version}] - `) && /\d{4}-\d{2}-\d{2}$/.test(heading);
   const checks: readonly (readonly [isWrong: boolean, problem: string])[] = [
-    [isElsewhere, `npm rejects a package that is built in ${builtIn}, because \`repository\` is another one.`],
+    [isElsewhere, `npm rejects a package that is built in ${buildRepository}, because \`repository\` is another one.`],
     [!isOnMain, `${tag} is not on main. Merge its commit into main, and tag it there.`],
     [tag !== `v${version}`, `The tag ${tag} is not the version ${version} of package.json. Change one of them.`],
     [!versionSource.includes(`'${version}'`), `src/runtime/version.ts has another version. Set it to '${version}'.`],
@@ -112,7 +114,7 @@ function run([step, argument = '']: readonly string[]): string {
     changelog,
     versionSource: readFileSync('src/runtime/version.ts', 'utf8'),
     tag: argument,
-    builtIn: process.env.GITHUB_REPOSITORY,
+    buildRepository: process.env.GITHUB_REPOSITORY,
     isOnMain: spawnSync('git', ['merge-base', '--is-ancestor', 'HEAD', 'origin/main']).status === 0,
   });
   if (problems.length > 0) throw new Error(`${argument} cannot be released.\n${problems.join('\n')}`);

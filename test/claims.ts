@@ -286,7 +286,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
       'test/proxy/open-requests.test.ts',
       'allows a user 64 open creates, uploads, and waits in total',
     ],
-    ['408 after ten seconds', 'test/proxy/attacks.test.ts', 'with an endless body times out after ten seconds'],
+    ['408 after ten seconds', 'test/proxy/attacks.test.ts', 'with a stalled body times out after ten seconds'],
   ],
   'SECURITY.md': [
     [
@@ -313,7 +313,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     [
       'The release workflow uses trusted publishing and stores no token',
       'test/package-release.test.ts',
-      "the release publishes CI's tarball with its workflow's identity, and stores no token",
+      "release.yml publishes CI's tarball through OIDC, and stores no token",
     ],
     [
       'not followed at all if the runtime hides its target',

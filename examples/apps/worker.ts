@@ -1,4 +1,4 @@
-// A Worker that creates a video, copies its file to R2 when the webhook arrives, and serves it. Export it as the default.
+// A Worker that creates a video, copies its file to R2 when the webhook arrives, and serves it. Make it your module's default export.
 import { GenClient } from 'gen-client';
 import { copyOutput, createOutputHandler, type R2BucketLike, r2 } from 'gen-client/storage';
 import { createWebhookHandler } from 'gen-client/webhooks';
@@ -7,24 +7,25 @@ interface Env extends Record<'GEN_API_KEY' | 'GEN_BASE_URL' | 'GEN_WEBHOOK_SECRE
   readonly VIDEOS: R2BucketLike;
 }
 
-const owners = new Map<string, string>(); // instead of your database
-let app: ReturnType<typeof start> | undefined;
+// Use your database instead.
+const owners = new Map<string, string>();
+let app: ReturnType<typeof createApp> | undefined;
 
 /** Creates the client and the handlers, once per isolate. */
-function start({ GEN_API_KEY: apiKey, GEN_BASE_URL: baseUrl, GEN_WEBHOOK_SECRET: webhookSecret, VIDEOS }: Env) {
+function createApp({ GEN_API_KEY: apiKey, GEN_BASE_URL: baseUrl, GEN_WEBHOOK_SECRET: webhookSecret, VIDEOS }: Env) {
   const client = new GenClient({ apiKey, baseUrl, webhookSecret });
-  const source = (jobId: string) => r2(VIDEOS, `videos/${jobId}.mp4`);
+  const fileOf = (jobId: string) => r2(VIDEOS, `videos/${jobId}.mp4`);
   const authorize = (request: Request, jobId: string) => request.headers.get('x-user') === owners.get(jobId);
   const webhook = createWebhookHandler({
     client,
-    on: { 'job.completed': ({ data }) => copyOutput(client, data.job.id, source(data.job.id)) },
+    on: { 'job.completed': ({ data }) => copyOutput(client, data.job.id, fileOf(data.job.id)) },
   });
-  return { client, webhook, file: createOutputHandler({ client, authorize, source }) };
+  return { client, webhook, file: createOutputHandler({ client, authorize, source: fileOf }) };
 }
 
 export const worker = {
   async fetch(request: Request, env: Env): Promise<Response> {
-    app ??= start(env);
+    app ??= createApp(env);
     const { client, webhook, file } = app;
     const { origin, pathname } = new URL(request.url);
     if (pathname === '/webhook') return webhook(request);

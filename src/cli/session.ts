@@ -15,8 +15,8 @@ export interface CliHost extends OutputStreams {
   readonly createClient?: (options: ClientOptions) => GenClient;
 }
 
-/** Returns an environment variable. Undefined if it is blank. */
-export function variable({ env }: CliHost, name: string): string | undefined {
+/** Returns an environment variable, or undefined if it is unset or blank. */
+export function envVariable({ env }: CliHost, name: string): string | undefined {
   return env[name]?.trim() || undefined;
 }
 
@@ -35,7 +35,7 @@ export interface Session {
   readonly signal: AbortSignal;
   /** `--base-url`, or `GEN_BASE_URL`. */
   readonly baseUrl: string | undefined;
-  /** JSON output if the command fails. */
+  /** Fields to include in the JSON output, even if the command fails or is interrupted. */
   outcome: Record<string, unknown>;
   /** How to continue if the command ends early. */
   next: NextStep | undefined;
@@ -59,7 +59,7 @@ export function createSession(
     host,
     terminal,
     signal,
-    baseUrl: flags.baseUrl ?? variable(host, 'GEN_BASE_URL'),
+    baseUrl: flags.baseUrl ?? envVariable(host, 'GEN_BASE_URL'),
     outcome: {},
     next: undefined,
     exitCode: EXIT.done,
@@ -75,10 +75,10 @@ export function createSession(
 function createClient({ host, terminal, baseUrl }: Session, options: ClientOptions): GenClient {
   const warn = (message: string) => terminal.note(`Warning: ${message}`);
   const logger = { error: warn, warn, info() {}, debug() {} };
-  const { createClient: create = (all) => new GenClient(all) } = host;
+  const { createClient: create = (clientOptions) => new GenClient(clientOptions) } = host;
   if (!baseUrl) throw new UsageError('baseUrl is missing. Set GEN_BASE_URL, or pass --base-url https://host.');
   try {
-    return create({ baseUrl, apiKey: variable(host, 'GEN_API_KEY'), logger, logLevel: 'warn', ...options });
+    return create({ baseUrl, apiKey: envVariable(host, 'GEN_API_KEY'), logger, logLevel: 'warn', ...options });
   } catch (cause) {
     return rethrowAsUsage(cause);
   }
@@ -87,7 +87,7 @@ function createClient({ host, terminal, baseUrl }: Session, options: ClientOptio
 /** Minimum wait to report. */
 const MIN_REPORTED_WAIT_MS = 2_000;
 
-/** Reports waits and retries, and stores the key of the create in flight. */
+/** Returns hooks that report waits and retries, and set the advice for an interrupted create. */
 function hooksOf(session: Session): Hooks {
   const { terminal } = session;
   const seconds = (ms: number) => `${Math.ceil(ms / 1000)} s`;
@@ -98,13 +98,10 @@ function hooksOf(session: Session): Hooks {
       session.next = { text: sameKeyAdvice(idempotencyKey) };
     },
     onWait({ limit, waitMs, reason }) {
+      // Also skips waits for a budget, whose duration is unknown.
       if (waitMs < MIN_REPORTED_WAIT_MS) return;
-      const why = {
-        limit: `the limit of ${limit ?? 'calls'}`,
-        pause: 'requested by the service',
-        budget: 'the budget',
-      };
-      terminal.note(`Waiting ${seconds(waitMs)}: ${why[reason]}.`);
+      const cause = reason === 'pause' ? ', as the service requested' : ` for the ${limit} rate limit`;
+      terminal.note(`Waiting ${seconds(waitMs)}${cause}.`);
     },
     onRetry({ error, delayMs }) {
       terminal.note(`${messageOf(error)} Retrying in ${seconds(delayMs)}.`);

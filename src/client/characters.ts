@@ -6,7 +6,7 @@ import type { CreatedJob } from '../schemas/job.js';
 import type { CallResult } from '../transport/transport.js';
 import { createNamespace, sendCreate } from './create.js';
 import type { CreateCallOptions, CreateOptionsOf, FinalJobPromise } from './create-options.js';
-import { decodeCharacter, decodeFields, decodeList, type JobCreator, path } from './endpoint.js';
+import { type CreateDependencies, decodeCharacter, decodeFields, decodeList, path } from './endpoint.js';
 
 /** Reusable characters, and one-off character-reference images. */
 export interface Characters {
@@ -71,12 +71,12 @@ export interface Characters {
 const CHARACTERS = '/v1/characters';
 
 /** Creates the character calls of a client. */
-export function createCharactersResource(jobs: JobCreator): Characters {
-  const { transport } = jobs;
+export function createCharactersResource(dependencies: CreateDependencies): Characters {
+  const { transport } = dependencies;
   return {
     register: (params, options) =>
       sendCreate(
-        jobs,
+        dependencies,
         {
           name: 'characters.register',
           method: 'POST',
@@ -88,7 +88,7 @@ export function createCharactersResource(jobs: JobCreator): Characters {
         },
         options,
       ),
-    ...createNamespace(jobs, 'characters'),
+    ...createNamespace(dependencies, 'characters'),
     list: (options) =>
       transport.send(
         { name: 'characters.list', method: 'GET', path: CHARACTERS, decode: decodeList('characters') },

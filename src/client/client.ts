@@ -25,7 +25,7 @@ import { type Characters, createCharactersResource } from './characters.js';
 import { type ClientOptions, checkClientOptions } from './client-options.js';
 import { readConfig } from './config.js';
 import { createNamespace, type Images, type VideoEdits, type Videos } from './create.js';
-import { createRequest, type JobCreator, type RawRequest, rawRequest } from './endpoint.js';
+import { type CreateDependencies, createRequest, type RawRequest, rawRequest } from './endpoint.js';
 import { executeRun } from './execute-run.js';
 import { Jobs } from './jobs.js';
 import { Models, Voices } from './models.js';
@@ -64,7 +64,7 @@ export class GenClient {
   readonly #baseUrl: () => string | undefined;
   readonly #transport: ClientTransport;
   readonly #jobWaits: JobWaits;
-  readonly #creator: JobCreator;
+  readonly #dependencies: CreateDependencies;
   readonly #clock: Clock;
 
   /** Creates a client without sending a request. Throws a GenError for an invalid option. */
@@ -90,12 +90,12 @@ export class GenClient {
     this.#jobWaits = jobWaits;
     this.#clock = config.clock.wall;
     this.uploads = new Uploads(transport);
-    const creator = { transport, jobWaits, uploads: uploadSteps(this.uploads, transport) };
-    this.#creator = creator;
-    this.images = createNamespace(creator, 'images');
-    this.characters = createCharactersResource(creator);
-    this.videos = createNamespace(creator, 'videos');
-    this.videoEdits = createNamespace(creator, 'videoEdits');
+    const dependencies = { transport, jobWaits, uploads: uploadSteps(this.uploads, transport) };
+    this.#dependencies = dependencies;
+    this.images = createNamespace(dependencies, 'images');
+    this.characters = createCharactersResource(dependencies);
+    this.videos = createNamespace(dependencies, 'videos');
+    this.videoEdits = createNamespace(dependencies, 'videoEdits');
     this.jobs = jobs;
     this.models = new Models(transport);
     this.voices = new Voices(transport);
@@ -186,7 +186,7 @@ export class GenClient {
     // The params were validated when the create was first sent.
     const runOptions = { ...options, timeoutMs, preflight: false, throwOnFailure: false };
     const execute: Parameters<typeof ledger.resume>[1] = ({ call, params, label, run, state }, runSignal) =>
-      executeRun(this.#creator, { ...createRequest(call, params), run }, state, {
+      executeRun(this.#dependencies, { ...createRequest(call, params), run }, state, {
         ...runOptions,
         label,
         signal: runSignal,

@@ -18,7 +18,7 @@ import {
   type FinalJob,
   type FinalJobPromise,
 } from './create-options.js';
-import { cleanUpFiles, createRequest, filesInBody, type JobCreator } from './endpoint.js';
+import { type CreateDependencies, cleanUpFiles, createRequest, filesInBody } from './endpoint.js';
 import { startJobRun } from './run-job.js';
 
 /** `create` and `createAndWait` of one namespace. The public interfaces type the params by model. */
@@ -30,10 +30,10 @@ export interface Creating {
   ): FinalJobPromise<Throws>;
 }
 
-export function createNamespace(creator: JobCreator, call: JobCall): Creating {
+export function createNamespace(dependencies: CreateDependencies, call: JobCall): Creating {
   const createAndWait = <Throws extends boolean = true>(body: object, options?: CreateOptionsOf<Throws>) => {
     const site = callSite(createAndWait);
-    const { job, idempotencyKey } = startJobRun(creator, createRequest(call, body), options);
+    const { job, idempotencyKey } = startJobRun(dependencies, createRequest(call, body), options);
     const tracedJob = job.catch((error) => {
       throw seenFrom(error, site);
     });
@@ -42,14 +42,14 @@ export function createNamespace(creator: JobCreator, call: JobCall): Creating {
     return Object.assign(tracedJob as Promise<FinalJob<Throws>>, { idempotencyKey });
   };
   return {
-    create: (body, options) => sendCreate(creator, createRequest(call, body), options),
+    create: (body, options) => sendCreate(dependencies, createRequest(call, body), options),
     createAndWait,
   };
 }
 
 /** Sends a create. Uploads the files in its body first, and deletes the uploads if no job was created. */
 export function sendCreate<Data>(
-  { transport, uploads }: JobCreator,
+  { transport, uploads }: CreateDependencies,
   request: JsonRequest<Data>,
   options: CreateCallOptions | undefined,
 ): RequestPromise<Data> {

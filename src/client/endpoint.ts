@@ -12,8 +12,8 @@ import type { UploadSteps } from '../uploading/upload.js';
 import type { JobWaits } from '../waiting/job-waits.js';
 
 /**
- * Tags a path whose values are IDs. Each is encoded as one segment. The path is built when the call starts, so an invalid
- * ID makes the call reject instead of throw.
+ * Template tag for paths. Each interpolated ID is encoded as one segment. The path is built when the call starts, so an
+ * invalid ID makes the call reject instead of throw.
  */
 export function path(parts: TemplateStringsArray, ...ids: readonly string[]): () => string {
   return () => String.raw({ raw: parts }, ...ids.map(segmentOf));
@@ -44,11 +44,11 @@ export function decodeCharacter(body: unknown, context: DecodeContext): Characte
   return decodeAs(['character_id'], { value, at: 'data.character' }, context);
 }
 
-/** Decodes an undocumented list under the name `noun`, with the response's other fields. */
-export function decodeList<N extends string>(noun: N): (body: unknown) => Fields & Record<N, Fields[]> {
+/** Returns a decoder for an undocumented list. It stores the list as `key`, next to the response's other fields. */
+export function decodeList<K extends string>(key: K): (body: unknown) => Fields & Record<K, Fields[]> {
   return (body) => {
     const data = unwrap(body);
-    return { ...(isFields(data) ? data : {}), [noun]: listIn(body, noun) } as Fields & Record<N, Fields[]>;
+    return { ...(isFields(data) ? data : {}), [key]: listIn(body, key) } as Fields & Record<K, Fields[]>;
   };
 }
 
@@ -59,8 +59,8 @@ export function decodeFields(body: unknown): Fields {
 }
 
 /**
- * Returns the value at the documented path `at` if it has these string fields. Other fields aren't validated, because a paid job
- * must not be lost if the service sends a number as a string. Throws a ResponseError for the first missing field.
+ * Returns the value if it has the required string fields. Doesn't validate other fields, so that a paid job isn't lost if the
+ * service sends a number as a string. Otherwise, throws a ResponseError with the path of the first missing field.
  */
 export function decodeAs<T>(
   requiredFields: readonly string[],
@@ -102,7 +102,7 @@ const LIMIT_OF_ROUTE: Readonly<Record<string, RateLimitName>> = {
   'DELETE /v1/uploads/*': 'uploads.delete',
 };
 
-/** Schema of a {@link RawRequest}. Its parts are validated when it's sent. */
+/** Schema of a {@link RawRequest}, which is validated when the call starts. */
 const RAW_REQUEST = optionsOf({
   method: anything,
   path: anything,
@@ -116,7 +116,7 @@ function isQuery(value: unknown): boolean {
   return Object.values(value).every((item) => item === undefined || [item].flat().every(isScalar));
 }
 
-/** Returns the transport's request for a raw one. Its response is unwrapped. */
+/** Returns the transport's request for a raw request. Its `decode` removes the response's envelope. */
 export function rawRequest<T>(request: RawRequest): JsonRequest<T> {
   const { method, path: rawPath, query, body } = request;
   // Validate when the path is built, so that the call rejects instead of throwing.
@@ -133,7 +133,7 @@ export function rawRequest<T>(request: RawRequest): JsonRequest<T> {
 }
 
 /** Dependencies of a create. */
-export interface JobCreator {
+export interface CreateDependencies {
   readonly transport: Transport;
   readonly jobWaits: JobWaits;
   readonly uploads: UploadSteps;

@@ -12,7 +12,7 @@ import { type CreateRun, saveRun } from '../transport/create-run.js';
 import type { JsonRequest } from '../transport/transport.js';
 import { outcomeOf } from '../waiting/wait.js';
 import type { CreateOptions } from './create-options.js';
-import type { JobCreator } from './endpoint.js';
+import type { CreateDependencies } from './endpoint.js';
 
 export type RunRequest = JsonRequest<CreatedJob> & { readonly run: CreateRun };
 
@@ -21,7 +21,7 @@ export type RunRequest = JsonRequest<CreatedJob> & { readonly run: CreateRun };
  * program that repeats its call after a crash finds its jobs. The creates are traced until the run ends.
  */
 export async function executeRun(
-  creator: JobCreator,
+  dependencies: CreateDependencies,
   request: RunRequest,
   state: JobRunState,
   options: CreateOptions,
@@ -31,14 +31,14 @@ export async function executeRun(
     endTrace = resolve;
   });
   try {
-    return await new RunExecution(creator, { ...request, waits }, options).execute(state);
+    return await new RunExecution(dependencies, { ...request, waits }, options).execute(state);
   } finally {
     endTrace();
   }
 }
 
 class RunExecution {
-  readonly #creator: JobCreator;
+  readonly #dependencies: CreateDependencies;
   readonly #request: RunRequest;
   readonly #options: CreateOptions;
   readonly #clock: SteadyClock;
@@ -47,11 +47,11 @@ class RunExecution {
   #created: CreatedJob | undefined;
   #lastError: unknown;
 
-  constructor(creator: JobCreator, request: RunRequest, options: CreateOptions) {
-    this.#creator = creator;
+  constructor(dependencies: CreateDependencies, request: RunRequest, options: CreateOptions) {
+    this.#dependencies = dependencies;
     this.#request = request;
     this.#options = options;
-    this.#clock = steady(creator.jobWaits.clock);
+    this.#clock = steady(dependencies.jobWaits.clock);
     this.#sinceMs = this.#clock.now();
   }
 
@@ -83,7 +83,7 @@ class RunExecution {
     };
     try {
       const call = { ...callOptions(this.#options), idempotencyKey: key };
-      this.#created = await this.#creator.transport.send(request, call);
+      this.#created = await this.#dependencies.transport.send(request, call);
       return { type: 'job', job: this.#created.job };
     } catch (error) {
       const failure = callFailure(error);
@@ -104,7 +104,7 @@ class RunExecution {
     const passedMs = this.#clock.now() - this.#sinceMs;
     const remainingMs = leftMs === null ? Number.POSITIVE_INFINITY : Math.max(1, leftMs - passedMs);
     const target = { id, job: this.#created?.job, options, leftMs: remainingMs, timeoutMs: Number(timeoutMs) };
-    return { type: 'job', job: await this.#creator.jobWaits.follow(target) };
+    return { type: 'job', job: await this.#dependencies.jobWaits.follow(target) };
   }
 
   /** Awaits `onCreated`, at most until the call's deadline, so that a hanging database can't block a paid job. */

@@ -14,12 +14,12 @@ import { idempotencyKeyOf, shortenKey } from '../transport/idempotency.js';
 import type { JsonRequest, RequestFiles } from '../transport/transport.js';
 import { recoverRules } from '../waiting/wait-options.js';
 import { CREATE_AND_WAIT_OPTIONS, CREATE_CALL_OPTIONS, type CreateOptions } from './create-options.js';
-import { cleanUpFiles, filesInBody, type JobCreator } from './endpoint.js';
+import { type CreateDependencies, cleanUpFiles, filesInBody } from './endpoint.js';
 import { executeRun } from './execute-run.js';
 
 /** Creates a job and waits for it. The idempotency key is available immediately, even if the call is aborted. */
 export function startJobRun(
-  creator: JobCreator,
+  dependencies: CreateDependencies,
   request: JsonRequest<CreatedJob>,
   options: CreateOptions = {},
 ): { readonly idempotencyKey?: string; readonly job: Promise<Job> } {
@@ -27,8 +27,8 @@ export function startJobRun(
     if (options === null) checkOptions(request.name, CREATE_CALL_OPTIONS, options);
     requireParams(request.body);
     // Throw for an invalid key. If it were replaced, a repeated call would create and charge another job.
-    const key = idempotencyKeyOf(options.idempotencyKey, request.body, creator.transport.random);
-    return { idempotencyKey: key, job: runJob(creator, request, key, options) };
+    const key = idempotencyKeyOf(options.idempotencyKey, request.body, dependencies.transport.random);
+    return { idempotencyKey: key, job: runJob(dependencies, request, key, options) };
   } catch (error) {
     return { job: Promise.reject(error) };
   }
@@ -36,7 +36,7 @@ export function startJobRun(
 
 /** Executes the run. Its keys replace a key in the body. */
 async function runJob(
-  creator: JobCreator,
+  dependencies: CreateDependencies,
   request: JsonRequest<CreatedJob>,
   key: string,
   options: CreateOptions,
@@ -45,7 +45,7 @@ async function runJob(
   const rules = runRulesOf(options);
   const run: CreateRun = { key, rules, hasOwnKey: (options.idempotencyKey ?? bodyKey) !== undefined, creates: [] };
   const state = startRun({ key, shortKey: shortenKey(key), rules });
-  const files = filesInBody(creator.uploads, request);
+  const files = filesInBody(dependencies.uploads, request);
   const settleFiles = () => (options.cleanup === 'after-job' ? files?.remove() : files?.markUsed());
   let mayUseFiles = false;
   const requestFiles: RequestFiles | undefined = files && {
@@ -59,7 +59,7 @@ async function runJob(
   };
   try {
     checkOptions('createAndWait', CREATE_AND_WAIT_OPTIONS, options);
-    const job = await executeRun(creator, { ...request, body, files: requestFiles, run }, state, options);
+    const job = await executeRun(dependencies, { ...request, body, files: requestFiles, run }, state, options);
     await settleFiles();
     await endRun(run, true, options);
     return job;

@@ -6,7 +6,7 @@ import type { Store } from '../store/store.js';
 import type { ClientLedger } from '../transport/call.js';
 import type { LedgerCore, OpenLedger } from '../transport/ledger.js';
 import { openNotifications } from '../waiting/shared-notifications.js';
-import { countingOf } from './counting-budget.js';
+import { budgetTermsOf } from './counting-budget.js';
 import { ledgerLayer, recordSentLayer } from './create-layer.js';
 import { acknowledgeJob, ownJob, recordsOf } from './job-records.js';
 import { type Ledger, ledgerOf } from './ledger.js';
@@ -68,6 +68,6 @@ function otherAccountsWarning(creates: number): string {
 function ledgersOf(core: LedgerCore): readonly Ledger[] {
   const { budget, clock } = core.config;
   const storeLedger = storeLedgerOf(core);
-  const budgetLedger = budget && ledgerOf(countingOf(budget).ledgerTarget(budgetClientOf(core)).store, clock.wall);
+  const budgetLedger = budget && ledgerOf(budgetTermsOf(budget).ledgerTarget(budgetClientOf(core)).store, clock.wall);
   return [...new Set([storeLedger, budgetLedger].filter((it) => it !== undefined))];
 }

@@ -28,7 +28,7 @@ export interface CountingBudget extends Budget {
   };
 }
 
-export function countingOf(budget: Budget): CountingBudget[typeof TERMS] {
+export function budgetTermsOf(budget: Budget): CountingBudget[typeof TERMS] {
   return (budget as CountingBudget)[TERMS];
 }
 

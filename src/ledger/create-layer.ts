@@ -26,7 +26,7 @@ import type { LedgerCreate } from '../transport/create-run.js';
 import { chargedTokensOf } from '../transport/job-log.js';
 import { digestOfCreate, reuseError } from '../transport/layers/used-keys.js';
 import type { JobSnapshot } from '../transport/transport.js';
-import { countingOf, noRoomError } from './counting-budget.js';
+import { budgetTermsOf, noRoomError } from './counting-budget.js';
 import { recordsOf } from './job-records.js';
 import type { Ledger } from './ledger.js';
 import type { Rule } from './steps.js';
@@ -191,7 +191,7 @@ async function reserveIn(
       ledger.isPersistent && ledger === storeLedgerOf(call.core) && detachedCall(call.options) === undefined,
   };
   const create: RecordedCreate = { ledger, owner, id: entryId(entry.account, entry.key), entry };
-  const rejectsUnknown = budgets.map((it) => countingOf(it).rejectsUnknown);
+  const rejectsUnknown = budgets.map((it) => budgetTermsOf(it).rejectsUnknown);
   try {
     const mayBeUsed = earlierCreate !== undefined || origin.digest !== undefined;
     const request = { id: create.id, owner, entry, rejectsUnknown, mayBeUsed };
@@ -225,7 +225,7 @@ function entryOf(call: Call<unknown>, budgets: readonly Budget[], origin: Create
   const { run } = call.request;
   const { job, priceClass, isFixed: hasFixedPrice } = priceOf(namespace, body);
   const learned = hasFixedPrice ? core.jobs.priceOf(job, account) : undefined;
-  const estimates = budgets.map((it) => countingOf(it).estimate(job));
+  const estimates = budgets.map((it) => budgetTermsOf(it).estimate(job));
   const isEstimated = estimates.length > 0 && estimates.every((it) => it !== null);
   const nowMs = core.config.clock.wall.now();
   return {
@@ -240,7 +240,7 @@ function entryOf(call: Call<unknown>, budgets: readonly Budget[], origin: Create
     isReserved: true,
     sentKey,
     owners: [],
-    budgets: budgets.map((it) => countingOf(it).ledgerTarget(budgetClientOf(core)).terms),
+    budgets: budgets.map((it) => budgetTermsOf(it).ledgerTarget(budgetClientOf(core)).terms),
     priceClass,
     hasFixedPrice,
     tokens: learned ?? (isEstimated ? Math.max(...estimates.map(Number)) : null),
@@ -287,7 +287,7 @@ async function recordAccepted(
 ): Promise<void> {
   const { core, options, idempotencyKey, signal } = call;
   for (const budget of new Set([core.config.budget, options.budget])) {
-    if (budget) countingOf(budget).reportLow(tokensIn(balanceTokens));
+    if (budget) budgetTermsOf(budget).reportLow(tokensIn(balanceTokens));
   }
   const response = {
     jobId: job.id,

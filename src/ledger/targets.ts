@@ -2,7 +2,7 @@
 import { GenError } from '../errors/index.js';
 import type { Budget } from '../schemas/budget.js';
 import type { Call, Core } from '../transport/call.js';
-import { type BudgetClient, countingOf } from './counting-budget.js';
+import { type BudgetClient, budgetTermsOf } from './counting-budget.js';
 import { type Ledger, ledgerOf } from './ledger.js';
 
 /** Returns the ledger of the client's store, or undefined if it has none. */
@@ -19,19 +19,19 @@ export interface Target {
   readonly budgets: readonly Budget[];
 }
 
-/** Returns the ledgers that record a create: the one of its budgets' store, then the one of its client's store. */
+/** Returns the ledgers that record a create: first its budgets' ledger, then its client's. */
 export function targetsOf({ core, options }: Call<unknown>): Target[] {
   const { store, budget, clock } = core.config;
   const budgets = [...new Set([budget, options.budget].filter((it) => it !== undefined))];
-  const stores = [...new Set(budgets.map((it) => countingOf(it).ledgerTarget(budgetClientOf(core)).store))];
-  const [counting] = stores;
+  const stores = [...new Set(budgets.map((it) => budgetTermsOf(it).ledgerTarget(budgetClientOf(core)).store))];
+  const [budgetStore] = stores;
   if (stores.length > 1) {
     throw new GenError(
       'budget: the budgets of one call have different stores. Pass the same store to each createBudget.',
     );
   }
-  return [...new Set([counting, store].filter((it) => it !== undefined))].map((it) => ({
+  return [...new Set([budgetStore, store].filter((it) => it !== undefined))].map((it) => ({
     ledger: ledgerOf(it, clock.wall),
-    budgets: it === counting ? budgets : [],
+    budgets: it === budgetStore ? budgets : [],
   }));
 }

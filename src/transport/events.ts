@@ -235,7 +235,7 @@ export interface JobEvent {
   readonly quotedTokens?: number | undefined;
   /** Tokens that were charged, or 0 for a failed job. Undefined until the service reports them. */
   readonly chargedTokens?: number | undefined;
-  /** Tokens left on the account when the job was accepted. */
+  /** Tokens left in the account when the job was accepted. */
   readonly balanceTokens?: number | undefined;
   /** ISO timestamp at which the service created the job. */
   readonly createdAt?: string | undefined;

@@ -182,14 +182,14 @@ export function createWebhookHandler(options: WebhookHandlerOptions = {}): Webho
       return rejectionResponse(error);
     }
     const notified = (async () => client?.notify(event))().catch((error) => report(error, event));
-    const { claimed, outcome } = deliver(event);
+    const { claimResult, outcome } = deliver(event);
     try {
       keepAlive(Promise.all([notified, outcome]), context, options);
     } catch (error) {
       report(error, event);
     }
     if (ack === 'after') return verdictResponse(await outcome, leaseMs);
-    return verdictResponse((await claimed) === 'unclaimed' ? 'unclaimed' : 'handled', leaseMs);
+    return verdictResponse((await claimResult) === 'unclaimed' ? 'unclaimed' : 'handled', leaseMs);
   };
 }
 

@@ -5,67 +5,69 @@ import { sleep } from '../runtime/deadline.js';
 import type { WebhookEvent } from '../schemas/webhook-event.js';
 import { type Decision, type Store, updateGroup } from '../store/store.js';
 
-/** Result of a claim: the event is new, another copy is in progress, or the event was handled. */
-type Claimed = 'new' | 'busy' | 'done';
+/** Result of a claim: the event is new, another delivery owns it, or it was handled. */
+type ClaimResult = 'new' | 'busy' | 'done';
 
 /**
- * Result of a delivery. `done`: handled before. `busy`: another copy owns the event. `unclaimed`: the store was
+ * Result of a delivery. `done`: handled before. `busy`: another delivery owns the event. `unclaimed`: the store was
  * unavailable.
  */
 export type Verdict = 'handled' | 'done' | 'busy' | 'failed' | 'unfinished' | 'unclaimed';
 
 export interface Delivery {
   /** Never rejects. */
-  readonly claimed: Promise<Claimed | 'unclaimed'>;
-  /** Settles after the lease at the latest. Never rejects. */
+  readonly claimResult: Promise<ClaimResult | 'unclaimed'>;
+  /** Settles no later than the end of the lease. Never rejects. */
   readonly outcome: Promise<Verdict>;
 }
 
 export interface InboxOptions {
   readonly store: Store;
   readonly leaseMs: number;
-  /** Pauses in milliseconds before retrying to claim an event that another copy owns. */
+  /** Delays in milliseconds between attempts to claim an event that another delivery owns. */
   readonly pausesMs: readonly number[];
   readonly handle: (event: WebhookEvent) => unknown;
   /** Called for every failure. Never throws. */
   readonly report: (error: unknown, event: WebhookEvent) => void;
 }
 
-/** Handles each event once. Deduplicates in the store only, because on Workers promises end with their request. */
+/** Handles each event once. Deduplicates only in the store, because on Workers a promise can't outlive its request. */
 export function createInbox(options: InboxOptions): (event: WebhookEvent) => Delivery {
   return (event) => {
-    const claim = claimEvent(event, options);
+    const pendingClaim = claimEvent(event, options);
     return {
-      claimed: claim.then(({ claimed }) => claimed),
-      outcome: claim.then((result) => (result.claimed === 'new' ? handleOnce(event, result, options) : result.claimed)),
+      claimResult: pendingClaim.then(({ claimResult }) => claimResult),
+      outcome: pendingClaim.then((claim) =>
+        claim.claimResult === 'new' ? handleOnce(event, claim, options) : claim.claimResult,
+      ),
     };
   };
 }
 
 interface Claim {
-  readonly claimed: Claimed | 'unclaimed';
+  readonly claimResult: ClaimResult | 'unclaimed';
   readonly record: ReturnType<typeof eventRecord>;
   /** End of the lease. Calculated before the claim, so it's never later than the store's. */
-  readonly endsMs: number;
+  readonly leaseEndMs: number;
 }
 
 async function claimEvent(event: WebhookEvent, { store, leaseMs, pausesMs, report }: InboxOptions): Promise<Claim> {
   const record = eventRecord(store, event.id);
   for (let attempt = 0; ; attempt++) {
-    const endsMs = systemClock.now() + leaseMs;
+    const leaseEndMs = systemClock.now() + leaseMs;
     try {
-      const claimed = await record.claim(leaseMs);
+      const claimResult = await record.claim(leaseMs);
       const pauseMs = pausesMs[attempt];
-      if (claimed !== 'busy' || pauseMs === undefined) return { claimed, record, endsMs };
+      if (claimResult !== 'busy' || pauseMs === undefined) return { claimResult, record, leaseEndMs };
       await sleep(systemClock, pauseMs);
     } catch (error) {
       report(error, event);
-      return { claimed: 'unclaimed', record, endsMs };
+      return { claimResult: 'unclaimed', record, leaseEndMs };
     }
   }
 }
 
-async function handleOnce(event: WebhookEvent, { record, endsMs }: Claim, options: InboxOptions): Promise<Verdict> {
+async function handleOnce(event: WebhookEvent, { record, leaseEndMs }: Claim, options: InboxOptions): Promise<Verdict> {
   const { handle, report, leaseMs } = options;
   let verdict: Verdict = 'unfinished';
   let hasExpired = false;
@@ -78,7 +80,7 @@ async function handleOnce(event: WebhookEvent, { record, endsMs }: Claim, option
       report(error, event);
     }
     try {
-      // Don't release the claim after the lease, because another copy may own it.
+      // Don't release an expired claim, because another delivery may own the event.
       if (verdict === 'handled') await record.complete();
       else if (!hasExpired) await record.release();
     } catch (error) {
@@ -87,15 +89,18 @@ async function handleOnce(event: WebhookEvent, { record, endsMs }: Claim, option
     }
   };
   await new Promise<void>((done) => {
-    const cancel = systemClock.after(Math.max(0, endsMs - systemClock.now()), () => {
+    const cancel = systemClock.after(Math.max(0, leaseEndMs - systemClock.now()), () => {
       hasExpired = true;
       done();
     });
     work().then(cancel).then(done);
   });
   if (hasExpired) {
-    const who = verdict === 'unfinished' ? 'The listener did not finish' : 'The store did not respond';
-    report(new GenError(`${who} within ${leaseMs} ms (leaseMs). Another copy of the event can be handled now.`), event);
+    const problem = verdict === 'unfinished' ? 'The listener did not finish' : 'The store did not respond';
+    report(
+      new GenError(`${problem} within ${leaseMs} ms (leaseMs). Another delivery may handle the event again.`),
+      event,
+    );
   }
   return verdict;
 }
@@ -108,12 +113,12 @@ const HANDLED_TTL_MS = 3 * DAY_MS;
 function eventRecord(store: Store, id: string) {
   const group = { store, group: `events/${id}`, clock: systemClock, random: systemRandom };
   const ownState = `busy ${systemRandom.uuid()}`;
-  const update = <T>(rule: (state: string | undefined) => Decision<T>) =>
-    updateGroup(group, [STATE_KEY], ({ values }) => rule(values[STATE_KEY]));
+  const update = <T>(decide: (state: string | undefined) => Decision<T>) =>
+    updateGroup(group, [STATE_KEY], ({ values }) => decide(values[STATE_KEY]));
   return {
-    /** Claims the event. One of any number of concurrent claims gets `new`. */
+    /** Claims the event. Exactly one of several concurrent claims gets `new`. */
     claim: (leaseMs: number) =>
-      update<Claimed>((state) => {
+      update<ClaimResult>((state) => {
         // If the store's response was lost, the claim may be our own.
         if (state !== undefined && state !== ownState)
           return { changes: {}, result: state === HANDLED ? 'done' : 'busy' };

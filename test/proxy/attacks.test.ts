@@ -21,7 +21,7 @@ async function createJob(app: App): Promise<string> {
 }
 
 describe('a request', () => {
-  const cases: readonly (readonly [name: string, status: number, as: PageRequest])[] = [
+  const cases: readonly (readonly [name: string, status: number, request: PageRequest])[] = [
     ['without a session', 401, { user: null }],
     ["from another site's page", 403, { headers: { 'sec-fetch-site': 'cross-site', origin: 'https://evil.test' } }],
     [
@@ -32,15 +32,15 @@ describe('a request', () => {
     ['from a sandboxed frame', 403, { headers: { 'sec-fetch-site': 'cross-site', origin: 'null' } }],
     ['from the address bar', 403, { headers: { 'sec-fetch-site': 'none' } }],
   ];
-  it.each(cases)('%s is rejected with %i', async (_name, status, as) => {
+  it.each(cases)('%s is rejected with %i', async (_name, status, request) => {
     const app = openApp();
-    const response = await app.post('videos', { key: KEY, input: INPUT }, as);
+    const response = await app.post('videos', { key: KEY, input: INPUT }, request);
     expect(response.status).toBe(status);
     expect(response.headers.get('access-control-allow-origin')).toBeNull();
     expect(app.sandbox.jobs).toHaveLength(0);
   });
 
-  it('from a listed origin is accepted, and only listed origins get CORS headers', async () => {
+  it('from an allowed origin is accepted, and only allowed origins get CORS headers', async () => {
     const app = openApp({ origins: ['https://shop.test'] });
     const preflight = (origin: string) => app.send('videos', { method: 'OPTIONS', headers: { origin } });
     expect(Object.fromEntries((await preflight('https://shop.test')).headers)).toMatchObject({
@@ -54,26 +54,26 @@ describe('a request', () => {
     expect([response.status, response.headers.get('access-control-allow-credentials')]).toEqual([200, 'true']);
     expect(response.headers.get('vary')).toContain('Origin');
   });
+});
 
-  it("for a preflight is rejected by default, even from the app's origin", async () => {
-    expect((await openApp().send('videos', { method: 'OPTIONS', headers: { origin: APP } })).status).toBe(405);
-  });
+it("a preflight request is rejected by default, even from the app's origin", async () => {
+  expect((await openApp().send('videos', { method: 'OPTIONS', headers: { origin: APP } })).status).toBe(405);
 });
 
 describe("a page's request", () => {
   it.each(['images', 'speech', 'models', '__proto__', 'constructor', 'toString', 'v1', ''])(
-    'for the unknown verb %j is a 404',
-    async (verb) => {
-      expect((await openApp().post(verb, { key: KEY, input: INPUT })).status).toBe(404);
+    'for the unknown endpoint %j is a 404',
+    async (endpoint) => {
+      expect((await openApp().post(endpoint, { key: KEY, input: INPUT })).status).toBe(404);
     },
   );
 
-  it('to upload is a 404 without the option upload', async () => {
+  it('to upload is a 404 without the `upload` option', async () => {
     const app = openApp({ upload: undefined });
-    for (const verb of ['upload', 'uploaded', 'bytes']) expect((await app.post(verb, {})).status).toBe(404);
+    for (const endpoint of ['upload', 'uploaded', 'bytes']) expect((await app.post(endpoint, {})).status).toBe(404);
   });
 
-  it('with the wrong method is a 405 that lists the allowed ones', async () => {
+  it('with the wrong method is a 405 that lists the allowed methods', async () => {
     const app = openApp();
     for (const [path, method, allow] of [
       ['videos', 'GET', 'POST'],
@@ -151,7 +151,7 @@ describe("a page's request", () => {
     expect(bytesRead).toBeLessThan(1_000_000);
   });
 
-  it('with an endless body times out after ten seconds', async () => {
+  it('with a stalled body times out after ten seconds', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     const app = openApp();
     const body = new ReadableStream({ start: (stream) => stream.enqueue(new TextEncoder().encode('{"key":')) });
@@ -167,7 +167,7 @@ describe("a page's request", () => {
 });
 
 describe('a ticket', () => {
-  it("from another user's session is rejected for jobs, files, and uploads", async () => {
+  it("is rejected in another user's session, for jobs, files, and uploads", async () => {
     const app = openApp();
     const ticket = await createJob(app);
     expect((await app.post('watch', { ticket }, { user: 'ben' })).status).toBe(404);
@@ -200,12 +200,12 @@ describe('a ticket', () => {
   it("is rejected if it is forged, modified, truncated, empty, or another proxy's", async () => {
     const app = openApp();
     const ticket = await createJob(app);
-    const other = await openApp({ secret: `${SECRET} of another app` }).proxy.ticket('job_1', ANN);
+    const foreignTicket = await openApp({ secret: `${SECRET} of another app` }).proxy.ticket('job_1', ANN);
     const [body = '', signature = ''] = ticket.split('.');
     const content = JSON.parse(Buffer.from(body, 'base64url').toString());
     const rewritten = Buffer.from(JSON.stringify({ ...content, id: 'job_other' })).toString('base64url');
     const forged = [
-      other,
+      foreignTicket,
       `${rewritten}.${signature}`,
       body,
       `${body}.`,
@@ -231,12 +231,12 @@ describe('a ticket', () => {
   });
 
   it('signed with the previous secret is valid during a rotation', async () => {
-    const before = openApp();
-    const ticket = await createJob(before);
-    const rotated = openApp({ client: before.client, secret: [`${SECRET} that is new`, SECRET] });
+    const original = openApp();
+    const ticket = await createJob(original);
+    const rotated = openApp({ client: original.client, secret: [`${SECRET} that is new`, SECRET] });
     expect((await rotated.post('watch', { ticket })).status).toBe(200);
-    const after = openApp({ client: before.client, secret: `${SECRET} that is new` });
-    expect((await after.post('watch', { ticket })).status).toBe(404);
+    const renewed = openApp({ client: original.client, secret: `${SECRET} that is new` });
+    expect((await renewed.post('watch', { ticket })).status).toBe(404);
   });
 
   it('reveals neither the user nor a storage credential', async () => {
@@ -251,7 +251,7 @@ describe('a ticket', () => {
 });
 
 describe('an upload', () => {
-  it('is accepted only by its ticket, never by its raw ID', async () => {
+  it('can be referenced only by its ticket, never by its raw ID', async () => {
     const app = openApp({
       create: { videos: (input: { id: string }) => ({ prompt: 'a fox', first_frame_upload_id: input.id.trim() }) },
     });
@@ -270,7 +270,7 @@ describe('an upload', () => {
     ['a file', () => png],
     ['undefined', () => undefined],
     ['null', () => null],
-  ])('can be %s that the app sets itself', async (_, value) => {
+  ])('can be set to %s by the app', async (_, value) => {
     const app = openApp();
     const first_frame_upload_id = await value(app);
     const create = { videos: () => ({ ...INPUT, first_frame_upload_id }) };
@@ -301,7 +301,7 @@ describe('an upload', () => {
   });
 });
 
-describe('a budget per user', () => {
+describe('a per-user budget', () => {
   it("can't be spent by another user", async () => {
     const budgets = new Map(['ann', 'ben'].map((id) => [id, createBudget({ maxTokens: 16, scope: `page-${id}` })]));
     const app = openApp({ budget: ({ id }) => budgets.get(id) ?? createBudget({ maxTokens: 0 }) });
@@ -316,10 +316,10 @@ describe('a budget per user', () => {
 
 describe('onError', () => {
   it.each([
-    ['a wrong key', { apiKey: 'wrong' }, {}],
+    ['a wrong API key', { apiKey: 'wrong' }, {}],
     ['an empty balance', {}, { balanceTokens: 0 }],
   ])(
-    "receives the error of %s, while the page gets a 502 without the service's code",
+    "receives the error caused by %s, while the page gets a 502 without the service's code",
     async (_name, options, sandboxOptions) => {
       const { client } = openApp({}, sandboxOptions);
       const app = openApp({ client: client.withOptions(options) });
@@ -330,7 +330,7 @@ describe('onError', () => {
     },
   );
 
-  it("receives what the app's functions throw, while the page gets a 500 without details", async () => {
+  it('receives an error thrown by `authorize`, while the page gets a 500 without details', async () => {
     const app = openApp({
       authorize: () => {
         throw new Error('database password');

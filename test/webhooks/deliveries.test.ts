@@ -139,7 +139,7 @@ describe('on a manual clock', () => {
     await advance(LEASE_MS);
     expect((await first).status).toBe(500);
     expect(reports()).toEqual([
-      'The listener did not finish within 60000 ms (leaseMs). Another copy of the event can be handled now.',
+      'The listener did not finish within 60000 ms (leaseMs). Another delivery may handle the event again.',
     ]);
     expect(await statusAfter(0)).toBe(200);
     expect(listener).toHaveBeenCalledTimes(2);

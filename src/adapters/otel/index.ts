@@ -34,8 +34,8 @@ interface InstrumentOptions {
 }
 
 /**
- * Traces and measures every GenClient in this process with OpenTelemetry. Returns a function that stops and ends open
- * spans. Call it before you shut down the exporter. Throws a GenError for an invalid option, or without
+ * Traces and measures every GenClient in this process with OpenTelemetry. Before you shut down the exporter, call the returned
+ * function, which stops recording and ends open spans. Throws a GenError for an invalid option, or without
  * `node:diagnostics_channel`.
  *
  * @example
@@ -51,32 +51,32 @@ export function instrumentGenClient(options: InstrumentOptions = {}): () => void
     );
   }
   const spans = new SpanRecorder(tracerProvider.getTracer('gen-client', VERSION), { capturePrompt });
-  const meters = createMeters(meterProvider.getMeter('gen-client', VERSION));
+  const metricRecorders = createMetricRecorders(meterProvider.getMeter('gen-client', VERSION));
   const listen = <T>(channel: string, subscriber: (message: T) => void) => {
     // An error here must not affect the call.
     const guarded = (message: unknown) => callObserver(() => subscriber(message as T));
     diagnostics.subscribe(channel, guarded);
     return () => diagnostics.unsubscribe(channel, guarded);
   };
-  const stops = [
+  const unsubscribers = [
     listen<JobTrace>('tracing:gen-client:job:start', (job) => spans.jobStarted(job)),
     listen<JobTrace>('tracing:gen-client:job:asyncEnd', (job) => spans.jobEnded(job)),
     listen<RequestTrace>('tracing:gen-client:request:start', (request) => spans.requestStarted(request)),
     listen<RequestTrace>('tracing:gen-client:request:asyncEnd', (request) => spans.requestEnded(request)),
-    listen<RequestTrace>('tracing:gen-client:request:asyncEnd', meters.request),
+    listen<RequestTrace>('tracing:gen-client:request:asyncEnd', metricRecorders.request),
     listen<WaitTrace>('tracing:gen-client:wait:start', (wait) => spans.waitStarted(wait)),
     listen<WaitTrace>('tracing:gen-client:wait:asyncEnd', (wait) => spans.waitEnded(wait)),
     listen<JobEvent>('gen-client:job', (event) => spans.event(event)),
-    listen<JobEvent>('gen-client:job', meters.job),
+    listen<JobEvent>('gen-client:job', metricRecorders.job),
   ];
   return () => {
-    for (const stop of stops) stop();
+    for (const unsubscribe of unsubscribers) unsubscribe();
     spans.stop();
   };
 }
 
-/** Creates the instruments. Durations are in seconds, as in the semantic conventions. */
-function createMeters(meter: Meter) {
+/** Returns functions that record to new instruments. Durations are in seconds, as in the semantic conventions. */
+function createMetricRecorders(meter: Meter) {
   const duration = meter.createHistogram('gen_client.job.duration', {
     description: "Time from a job's creation to its end, by the service's clock.",
     unit: 's',
@@ -86,16 +86,16 @@ function createMeters(meter: Meter) {
     unit: '{token}',
   });
   const balance = meter.createGauge('gen_client.balance', {
-    description: 'Tokens left on the account after the last create.',
+    description: 'Tokens left in the account after the last create.',
     unit: '{token}',
   });
   const limitWait = meter.createHistogram('gen_client.limit.wait', {
     description: 'Time that calls waited for a rate limit.',
     unit: 's',
   });
-  const polls = meter.createCounter('gen_client.polls', { description: 'Polls of jobs.', unit: '{request}' });
+  const polls = meter.createCounter('gen_client.polls', { description: 'Job polls.', unit: '{request}' });
   const retries = meter.createCounter('gen_client.retries', {
-    description: 'Attempts of a call after its first.',
+    description: 'Attempts after the first.',
     unit: '{request}',
   });
   return {

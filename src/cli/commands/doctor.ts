@@ -6,7 +6,7 @@ import { isResponse } from '../../runtime/platform.js';
 import { signWebhook } from '../../webhooks/index.js';
 import { type OpenSession, runCommand, withExamples } from '../command.js';
 import { EXIT, messageOf, UsageError } from '../errors.js';
-import { type Session, variable } from '../session.js';
+import { envVariable, type Session } from '../session.js';
 
 export function doctorCommand(open: OpenSession): Command {
   const command = new Command('doctor')
@@ -35,7 +35,7 @@ async function diagnose(session: Session, webhook: string | undefined): Promise<
   const client = session.client(NO_RETRIES);
   const checks = await checkService(client, signal);
   if (checks[0]?.status === 'ok') {
-    const hasKey = variable(host, 'GEN_API_KEY') !== undefined;
+    const hasKey = envVariable(host, 'GEN_API_KEY') !== undefined;
     const missingKeyError: Check = { name: 'key', status: 'failed', message: 'GEN_API_KEY is not set.' };
     checks.push(hasKey ? await checkKey(client, signal) : missingKeyError);
   }
@@ -140,7 +140,7 @@ const PING_TYPE = 'doctor.ping';
 /** Sends a signed, a forged, and an old event. The receiver should accept only the first. */
 async function checkWebhook(url: string, { host, signal }: Session): Promise<Check> {
   const result = resultBuilder('webhook');
-  const secret = variable(host, 'GEN_WEBHOOK_SECRET');
+  const secret = envVariable(host, 'GEN_WEBHOOK_SECRET');
   if (secret === undefined) return result('failed', 'GEN_WEBHOOK_SECRET is not set, so no event can be signed.');
   const startMs = systemClock.now();
   const timestamp = Math.floor(startMs / 1000);

@@ -12,7 +12,7 @@ import {
 import { type OpenSession, parseNumber, parseTime, runCommand, withExamples } from '../command.js';
 import { rethrowAsUsage, UsageError } from '../errors.js';
 import { quote } from '../quote.js';
-import { type CliHost, variable } from '../session.js';
+import { type CliHost, envVariable } from '../session.js';
 import { untilInterrupted } from '../terminal.js';
 
 interface SandboxFlags {
@@ -121,7 +121,7 @@ function listenCommand(open: OpenSession): Command {
 
 /** Returns the secret, from the environment only, because everyone on the machine can see a command line. */
 function requireSecret(host: CliHost): string {
-  const secret = variable(host, 'GEN_WEBHOOK_SECRET');
+  const secret = envVariable(host, 'GEN_WEBHOOK_SECRET');
   if (secret) return secret;
   throw new UsageError('GEN_WEBHOOK_SECRET is not set. Set it to the signing secret, which the console shows.');
 }
