@@ -6,17 +6,17 @@ import { markVerified } from '../../src/webhooks/verify.js';
 import { stubTransport, waitConfig } from '../../test/waiting/processes.js';
 import { type Arrivals, type SimulatedJob, simulatedService } from './simulation.js';
 
-export interface Figures {
+export interface Metrics {
   readonly count: number;
   readonly polls: number;
   readonly rejected: number;
-  readonly meanLateMs: number;
-  readonly p95LateMs: number;
-  readonly worstLateMs: number;
+  readonly meanDelayMs: number;
+  readonly p95DelayMs: number;
+  readonly worstDelayMs: number;
   readonly failed: number;
 }
 
-export interface Load extends Pick<Arrivals, 'seed' | 'before' | 'perMinute' | 'longer' | 'kinds'> {
+export interface Load extends Pick<Arrivals, 'seed' | 'earlierJobCount' | 'perMinute' | 'durationFactor' | 'kinds'> {
   /** Fraction of jobs with a webhook. @default 0 */
   readonly webhooks?: number;
   /** If true, webhooks are verified, so they can end waits. Otherwise, they are hints. @default true */
@@ -28,9 +28,9 @@ export interface Load extends Pick<Arrivals, 'seed' | 'before' | 'perMinute' | '
 /** Runs a user's `Promise.all(jobs.map((job) => client.waitForJob(job)))` on a manual clock. */
 export async function measure(
   count: number,
-  { webhooks = 0, verified = true, deliveryMs, before = 0, ...arrivals }: Load = {},
-): Promise<Figures> {
-  const service = simulatedService(count, { ...arrivals, before });
+  { webhooks = 0, verified = true, deliveryMs, earlierJobCount = 0, ...arrivals }: Load = {},
+): Promise<Metrics> {
+  const service = simulatedService(count, { ...arrivals, earlierJobCount });
   const { clock, random } = service;
   const source = { next: random, uuid: () => 'process' };
   const limits = new RateLimits({ limits: {}, shared: undefined, clock, random: source, backends: new Map() });
@@ -53,35 +53,35 @@ export async function measure(
       clock.after(job.endMs - clock.now() + (deliveryMs ?? 200 + random() * 800), () =>
         jobWaits.notify(verified ? verifiedEvent(job.id) : { data: { job } }),
       );
-  const earlier = service.earlier.map((job) => jobWaits.waitForJob(service.record(job), { timeoutMs: false }));
-  await clock.until(Promise.all(earlier));
-  if (before > 0) await clock.advance(Math.max(120_000, (service.jobs[0]?.startMs ?? 0) - clock.now()));
+  const earlierWaits = service.earlierJobs.map((job) => jobWaits.waitForJob(service.record(job), { timeoutMs: false }));
+  await clock.until(Promise.all(earlierWaits));
+  if (earlierJobCount > 0) await clock.advance(Math.max(120_000, (service.jobs[0]?.startMs ?? 0) - clock.now()));
   const pollsBefore = service.polls;
-  const late: number[] = [];
+  const delaysMs: number[] = [];
   const wait = async (job: SimulatedJob) => {
     await new Promise<void>((resolve) => clock.after(job.startMs - clock.now(), resolve));
     await jobWaits.waitForJob(service.record(job), { timeoutMs: false });
-    late.push(clock.now() - job.endMs);
+    delaysMs.push(clock.now() - job.endMs);
   };
   await clock.until(Promise.all(service.jobs.map(wait)));
-  return { ...figures(service, late), polls: service.polls - pollsBefore };
+  return { ...metricsOf(service, delaysMs), polls: service.polls - pollsBefore };
 }
 
-/** Returns a completed job's event, like `verifyWebhook`. */
+/** Returns the event of a completed job, as `verifyWebhook` would. */
 function verifiedEvent(id: string) {
   const job = { id, status: 'completed', providerOutputUrl: 'https://x/output' };
   const event: WebhookEvent = { id: `evt_${id}_completed`, type: 'job.completed', data: { job } };
   return markVerified(event, JSON.stringify(event), '');
 }
 
-export function figures(service: ReturnType<typeof simulatedService>, late: readonly number[]): Figures {
+export function metricsOf(service: ReturnType<typeof simulatedService>, delaysMs: readonly number[]): Metrics {
   return {
     count: service.jobs.length,
     polls: service.polls,
     rejected: service.rejected,
-    meanLateMs: late.reduce((sum, ms) => sum + ms, 0) / late.length,
-    p95LateMs: [...late].sort((a, b) => a - b)[Math.floor(late.length * 0.95)] ?? 0,
-    worstLateMs: Math.max(...late),
-    failed: service.jobs.length - late.length,
+    meanDelayMs: delaysMs.reduce((sum, ms) => sum + ms, 0) / delaysMs.length,
+    p95DelayMs: [...delaysMs].sort((a, b) => a - b)[Math.floor(delaysMs.length * 0.95)] ?? 0,
+    worstDelayMs: Math.max(...delaysMs),
+    failed: service.jobs.length - delaysMs.length,
   };
 }

@@ -1,4 +1,4 @@
-import { type Figures, figures } from './measure.js';
+import { type Metrics, metricsOf } from './measure.js';
 import { RateLimited, type SimulatedJob, simulatedService } from './simulation.js';
 
 /** Another SDK's polling policy, from its published source. */
@@ -45,10 +45,10 @@ export const REPLICATE: Policy = {
 };
 
 /** Runs the load of `measure` with this policy, which polls each job separately. */
-export async function peer(count: number, policy: Policy, seed = 1): Promise<Figures> {
+export async function peer(count: number, policy: Policy, seed = 1): Promise<Metrics> {
   const service = simulatedService(count, { seed });
   const { clock, random } = service;
-  const late: number[] = [];
+  const delaysMs: number[] = [];
   const pause = (ms: number) => new Promise<void>((resolve) => void clock.after(ms, resolve));
   async function poll(job: SimulatedJob) {
     for (let attempt = 0; ; attempt++) {
@@ -68,8 +68,8 @@ export async function peer(count: number, policy: Policy, seed = 1): Promise<Fig
       if (status === 'completed') break;
       await pause(policy.intervalMs + random() * policy.jitterMs);
     }
-    late.push(clock.now() - job.endMs);
+    delaysMs.push(clock.now() - job.endMs);
   }
   await clock.until(Promise.allSettled(service.jobs.map(wait)));
-  return figures(service, late);
+  return metricsOf(service, delaysMs);
 }

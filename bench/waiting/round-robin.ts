@@ -1,16 +1,19 @@
 import { DOCUMENTED_LIMITS, POLL_SHARE } from '../../src/rules/limits.js';
 import { timingOf } from '../../src/rules/polling.js';
-import { type Figures, figures, type Load } from './measure.js';
+import { type Load, type Metrics, metricsOf } from './measure.js';
 import { type SimulatedJob, simulatedService } from './simulation.js';
 
 /** Polls per minute, the same as the SDK's. */
 const PER_MINUTE = POLL_SHARE * DOCUMENTED_LIMITS['jobs.get'].limit;
 
 /** Runs the load of `measure` with round robin: jobs in turn, each at most once per interval, at the same rate. */
-export async function roundRobin(count: number, load: Omit<Load, 'webhooks' | 'before'> = {}): Promise<Figures> {
+export async function roundRobin(
+  count: number,
+  load: Omit<Load, 'webhooks' | 'earlierJobCount'> = {},
+): Promise<Metrics> {
   const service = simulatedService(count, load);
   const { clock, random } = service;
-  const late: number[] = [];
+  const delaysMs: number[] = [];
   const queue: { readonly job: SimulatedJob; dueMs: number }[] = [];
   const pause = (ms: number) => new Promise<void>((resolve) => void clock.after(ms, resolve));
   let left = count;
@@ -21,7 +24,7 @@ export async function roundRobin(count: number, load: Omit<Load, 'webhooks' | 'b
   const poll = async (job: SimulatedJob) => {
     const { status } = await service.poll(job.id);
     if (status === 'completed') {
-      late.push(clock.now() - job.endMs);
+      delaysMs.push(clock.now() - job.endMs);
       left--;
       return;
     }
@@ -38,5 +41,5 @@ export async function roundRobin(count: number, load: Omit<Load, 'webhooks' | 'b
     }
   };
   await clock.until(pollInTurn());
-  return figures(service, late);
+  return metricsOf(service, delaysMs);
 }

@@ -33,7 +33,7 @@ export interface SimulatedService {
   readonly random: () => number;
   readonly jobs: readonly SimulatedJob[];
   /** Jobs that ended long before the others were accepted. */
-  readonly earlier: readonly SimulatedJob[];
+  readonly earlierJobs: readonly SimulatedJob[];
   readonly polls: number;
   readonly rejected: number;
   record(job: SimulatedJob): Job;
@@ -49,11 +49,11 @@ export interface Arrivals {
   /** Polls per minute that the service accepts. @default the documented limit */
   readonly limit?: number;
   /** Number of earlier jobs of the same kinds. @default 0 */
-  readonly before?: number;
+  readonly earlierJobCount?: number;
   /** Jobs accepted per minute, or `Infinity` for all at once, as after a restart. @default Infinity */
   readonly perMinute?: number;
   /** Factor for the duration of every job. @default 1 */
-  readonly longer?: number;
+  readonly durationFactor?: number;
   /** The kinds of jobs. @default KINDS */
   readonly kinds?: readonly Kind[];
 }
@@ -64,9 +64,9 @@ export function simulatedService(
   {
     seed = 1,
     limit = DOCUMENTED_LIMITS['jobs.get'].limit,
-    before = 0,
+    earlierJobCount = 0,
     perMinute = Number.POSITIVE_INFINITY,
-    longer = 1,
+    durationFactor = 1,
     kinds = KINDS,
   }: Arrivals = {},
 ): SimulatedService {
@@ -78,13 +78,13 @@ export function simulatedService(
       // Steady traffic mixes the kinds. In a batch, their order doesn't matter.
       const share = perMinute < Number.POSITIVE_INFINITY ? random() : size === 1 ? 0.5 : (index + 0.5) / size;
       const kind = pick(kinds, share);
-      const durationMs = longer * (kind.fromMs + random() * (kind.toMs - kind.fromMs));
+      const durationMs = durationFactor * (kind.fromMs + random() * (kind.toMs - kind.fromMs));
       const startMs = from + (index * 60_000) / perMinute;
       return { kind, id: `${name}_${index}`, startMs, endMs: startMs + durationMs };
     });
-  const earlier = batch(before, 'earlier', startMs);
-  const jobs = batch(count, 'job', before > 0 ? startMs + 3_600_000 : startMs);
-  const byId = new Map([...earlier, ...jobs].map((job) => [job.id, job]));
+  const earlierJobs = batch(earlierJobCount, 'earlier', startMs);
+  const jobs = batch(count, 'job', earlierJobCount > 0 ? startMs + 3_600_000 : startMs);
+  const byId = new Map([...earlierJobs, ...jobs].map((job) => [job.id, job]));
   const pollTimesMs: number[] = [];
   let firstInWindow = 0;
   let rejected = 0;
@@ -107,7 +107,7 @@ export function simulatedService(
     clock,
     random,
     jobs,
-    earlier,
+    earlierJobs,
     record,
     get polls() {
       return pollTimesMs.length;

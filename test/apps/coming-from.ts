@@ -1,4 +1,4 @@
-// The rows of docs/coming-from.md: the other client's call, and ours. The compiler checks both with the real packages.
+// The rows of docs/coming-from.md: the other client's call, and ours. The compiler checks both against the real packages.
 import { createFalClient, fal } from '@fal-ai/client';
 import RunwayML, { TaskFailedError, TaskTimedOutError } from '@runwayml/sdk';
 import {
@@ -28,7 +28,7 @@ const client = new GenClient({ apiKey, baseUrl });
 const openai = new OpenAI({ apiKey });
 const replicate = new Replicate({ auth: apiKey });
 const runway = new RunwayML({ apiKey });
-const video = 'fal-ai/veo3';
+const falModel = 'fal-ai/veo3';
 const runwayParams = {
   model: 'gen4.5',
   promptImage: 'https://a.test/a.png',
@@ -41,7 +41,7 @@ export const FAL: readonly Row[] = [
   ['fal.config', () => fal.config({ credentials: apiKey }), () => new GenClient({ apiKey, baseUrl })],
   [
     'fal.subscribe',
-    () => fal.subscribe(video, { input: { prompt }, onQueueUpdate: ({ status }) => console.log(status) }),
+    () => fal.subscribe(falModel, { input: { prompt }, onQueueUpdate: ({ status }) => console.log(status) }),
     () =>
       client.videos.createAndWait(
         { model: 'svc-video-fast', prompt },
@@ -55,21 +55,21 @@ export const FAL: readonly Row[] = [
   ],
   [
     'fal.subscribe',
-    () => fal.subscribe(video, { input: { prompt }, abortSignal: signal }),
+    () => fal.subscribe(falModel, { input: { prompt }, abortSignal: signal }),
     () => client.videos.createAndWait({ prompt }, { signal }),
   ],
   [
     'fal.queue.submit',
-    () => fal.queue.submit(video, { input: { prompt }, webhookUrl: 'https://a.test' }),
+    () => fal.queue.submit(falModel, { input: { prompt }, webhookUrl: 'https://a.test' }),
     () => client.videos.create({ prompt, webhook_url: 'https://a.test' }),
   ],
-  ['fal.queue.status', () => fal.queue.status(video, { requestId: id }), () => client.jobs.get(id)],
+  ['fal.queue.status', () => fal.queue.status(falModel, { requestId: id }), () => client.jobs.get(id)],
   [
     'fal.queue.result',
-    () => fal.queue.result(video, { requestId: id }),
+    () => fal.queue.result(falModel, { requestId: id }),
     () => [client.jobs.get(id), client.waitForJob(id)],
   ],
-  ['fal.queue.cancel', () => fal.queue.cancel(video, { requestId: id }), () => undefined],
+  ['fal.queue.cancel', () => fal.queue.cancel(falModel, { requestId: id }), () => undefined],
   [
     'fal.storage.upload',
     async (): Promise<string> => fal.storage.upload(file),
@@ -77,7 +77,7 @@ export const FAL: readonly Row[] = [
   ],
   [
     'result.data.video.url',
-    async () => (await fal.subscribe(video, { input: { prompt } })).data.video.url,
+    async () => (await fal.subscribe(falModel, { input: { prompt } })).data.video.url,
     () => saveOutput(client, id, 'fox.mp4'),
   ],
 ];

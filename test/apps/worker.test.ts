@@ -28,7 +28,7 @@ function memoryBucket() {
   return { bucket, puts: () => puts };
 }
 
-test('creates a video, stores its file, serves it to its owner, and handles a duplicate event once', async () => {
+test('the example Worker creates a video, stores its file, serves it to its owner, and ignores a duplicate event', async () => {
   const sandbox = serveApps({ jobDurationMs: 0 });
   const { worker } = await import('../../examples/apps/worker.js');
   const { bucket, puts } = memoryBucket();

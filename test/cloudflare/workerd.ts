@@ -2,13 +2,13 @@
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { build } from 'esbuild';
 import { sourceOf } from '../../scripts/entry-points.js';
-import { realTool } from '../support/real-tools.js';
+import { findTool } from '../support/real-tools.js';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const ENTRY_POINTS = ['webhooks', 'storage', 'durable', 'sandbox', 'redis', 'cloudflare'];
 
 /** The reason to skip tests that need workerd, if any. CI requires workerd. */
-export const whyNoWorkerd = realTool('miniflare') === undefined ? 'miniflare is not installed' : undefined;
+export const whyNoWorkerd = findTool('miniflare') === undefined ? 'miniflare is not installed' : undefined;
 
 /** A running Worker. */
 export interface Worker {
@@ -48,7 +48,7 @@ export async function bundle(program: Program): Promise<string> {
 
 /** Runs Workers with Miniflare's options. */
 export async function startWorkerd(options: object): Promise<Worker> {
-  const { Miniflare } = (await import(pathToFileURL(realTool('miniflare') ?? '').href)) as {
+  const { Miniflare } = (await import(pathToFileURL(findTool('miniflare') ?? '').href)) as {
     Miniflare: new (options: object) => Worker;
   };
   const worker = new Miniflare({ compatibilityDate: '2026-07-01', ...options });

@@ -28,7 +28,7 @@ it.each([
   ['inngestEngine', () => inngestEngine({} as never, ACTIVITIES, {} as never), 'NonRetriableError'],
   ['restateEngine', () => restateEngine({} as never, ACTIVITIES, { TimeoutError } as never), 'TerminalError'],
   ['workflowEngine', () => workflowEngine(async () => null, { FatalError: TerminalError } as never), 'sleep'],
-])('%s throws for a missing function or class of the engine', (_, create, option) => {
+])('%s throws if a function or class of the engine is missing', (_, create, option) => {
   expect(create).toThrow(`${option} must be the function or class of your engine, not undefined.`);
 });
 
@@ -49,14 +49,14 @@ it('a Restate promise ends one wait, and later waits sleep', async () => {
   ]);
 });
 
-it('a Vercel Workflow run without a hook sleeps and polls', async () => {
+it('a Vercel Workflow run without a hook sleeps for the entire wait', async () => {
   const sleeps: number[] = [];
   const options = { sleep: async (ms: number) => void sleeps.push(ms), FatalError: TerminalError };
   expect(await workflowEngine(async () => null, options).wait('wait', 'job_1', 5_000)).toBe(false);
   expect(sleeps).toEqual([5_000]);
 });
 
-it("Cloudflare's timeout ends a wait, even as a plain error over RPC, and other errors are thrown", async () => {
+it("Cloudflare's timeout ends a wait, even as a plain error, and other errors are thrown", async () => {
   const outage = new Error('The engine is down');
   const failures = [new Error('Execution timed out after 10000ms'), outage];
   const waitForEvent = () => Promise.reject(failures.shift());
@@ -102,18 +102,16 @@ describe('the Vercel Workflow adapter', () => {
   });
 });
 
-describe('an invalid run', () => {
-  it.each([{}, undefined, null, { call: () => {} }, 'inngest'])('throws for the engine %j', async (engine) => {
-    await expect(generate(engine as never, VIDEO)).rejects.toMatchObject({
-      message: expect.stringContaining('generate: engine must be an adapter such as inngestEngine(…)'),
-      recovery: 'fix_setup',
-    });
+it.each([{}, undefined, null, { call: () => {} }, 'inngest'])('generate rejects the engine %j', async (engine) => {
+  await expect(generate(engine as never, VIDEO)).rejects.toMatchObject({
+    message: expect.stringContaining('generate: engine must be an adapter such as inngestEngine(…)'),
+    recovery: 'fix_setup',
   });
+});
 
-  it('throws without a client', () => {
-    expect(() => createActivities(undefined as never)).toThrow(
-      'createActivities: client must be a GenClient, not undefined.',
-    );
-    expect(() => createActivities(new GenClient())).not.toThrow();
-  });
+it('createActivities throws without a client', () => {
+  expect(() => createActivities(undefined as never)).toThrow(
+    'createActivities: client must be a GenClient, not undefined.',
+  );
+  expect(() => createActivities(new GenClient())).not.toThrow();
 });

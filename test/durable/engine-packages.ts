@@ -16,7 +16,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { build } from 'esbuild';
 import { sourceOf } from '../../scripts/entry-points.js';
 import { ROOT } from '../support/build.js';
-import { skip } from '../support/real-tools.js';
+import { warnOrFailInCI } from '../support/real-tools.js';
 
 /** Engines with packages in a folder of test/durable. */
 export type EngineName = 'cloudflare' | 'restate' | 'dbos' | 'workflow' | 'inngest' | 'ai-sdk';
@@ -26,7 +26,7 @@ export const folder = (engine: EngineName) => fileURLToPath(new URL(`./${engine}
 /** Returns and prints the reason to skip an engine's tests, if any. Throws in CI. */
 export function whyNoEngine(engine: EngineName): string | undefined {
   if (existsSync(`${folder(engine)}node_modules/.package-lock.json`)) return undefined;
-  return skip(`the packages of ${engine} are not installed (npm ci --prefix test/durable/${engine})`);
+  return warnOrFailInCI(`the packages of ${engine} are not installed (npm ci --prefix test/durable/${engine})`);
 }
 
 function engineFile(engine: EngineName, path: string): string {

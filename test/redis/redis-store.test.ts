@@ -7,7 +7,7 @@ import type { RedisClient } from '../../src/adapters/redis/index.js';
 import { redisStore } from '../../src/adapters/redis/index.js';
 import { createSandbox } from '../../src/sandbox/index.js';
 import { PATIENCE_MS } from '../support/patience.js';
-import { realTool } from '../support/real-tools.js';
+import { findTool } from '../support/real-tools.js';
 import { errorOf } from '../support/rejection.js';
 import { type RealRedis, startRedis, whyNoRedis } from './real-redis.js';
 
@@ -76,7 +76,7 @@ describe.skipIf(whyNoRedis())('redisStore', () => {
       return list.split('\n').filter((line) => /sub=[1-9]/.test(line)).length;
     };
     const openNodeRedis = (module: 'redis-4' | 'redis-5') => async () => {
-      const { default: redisModule } = await import(pathToFileURL(realTool(module) ?? '').href);
+      const { default: redisModule } = await import(pathToFileURL(findTool(module) ?? '').href);
       const client = redisModule.createClient({ url: `redis://127.0.0.1:${redis.port}` });
       client.on('error', () => {});
       await client.connect();
@@ -87,8 +87,8 @@ describe.skipIf(whyNoRedis())('redisStore', () => {
       return { client, end: () => client.disconnect() };
     };
     const pubsub: Record<string, () => Connection | Promise<Connection>> = {
-      ...(realTool('redis-4') && { 'node-redis 4': openNodeRedis('redis-4') }),
-      ...(realTool('redis-5') && { 'node-redis 5': openNodeRedis('redis-5') }),
+      ...(findTool('redis-4') && { 'node-redis 4': openNodeRedis('redis-4') }),
+      ...(findTool('redis-5') && { 'node-redis 5': openNodeRedis('redis-5') }),
       ioredis: () => openIoredis(),
       'ioredis without an offline queue': () => openIoredis({ enableOfflineQueue: false }),
       'ioredis that connects on its first command': () => openIoredis({ lazyConnect: true }),

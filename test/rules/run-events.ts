@@ -18,24 +18,25 @@ export const start = (rules: Partial<RunRules> = {}, key = 'k') =>
   startRun({ key, shortKey: `${key.slice(0, 128)}-0123456789abcdef`, rules: { ...RULES, ...rules } });
 
 const LINK = { providerOutputUrl: 'https://x.example/v1/jobs/job_1/output' };
-export const job = (status: string, more: Partial<Job> = {}): RunEvent => ({
+export const job = (status: string, overrides: Partial<Job> = {}): RunEvent => ({
   type: 'job',
-  job: { id: 'job_1', status, ...(status === 'completed' && LINK), ...more },
+  job: { id: 'job_1', status, ...(status === 'completed' && LINK), ...overrides },
 });
 
 export const failed = (
   kind: FailureKind,
   retryAfterMs: number | null = null,
   name = 'GenError',
-  keyIsUnused = false,
+  isKeyUnused = false,
 ): RunEvent => ({
   type: 'failed',
-  failure: { kind, retryAfterMs, error: { name, message: kind }, ...(keyIsUnused && { keyIsUnused }) },
+  failure: { kind, retryAfterMs, error: { name, message: kind }, ...(isKeyUnused && { keyIsUnused: true }) },
 });
 
-export const passed: RunEvent = { type: 'waited', woken: false };
+export const waitElapsed: RunEvent = { type: 'waited', woken: false };
 export const woken: RunEvent = { type: 'waited', woken: true };
 export const stored: RunEvent = { type: 'stored' };
 
-/** Applies events to a detached run in order. */
-export const proceed = (state: JobRunState, ...events: readonly RunEvent[]) => events.reduce(nextDetachedStep, state);
+/** Applies the events to a detached run, in order. */
+export const applyEvents = (state: JobRunState, ...events: readonly RunEvent[]) =>
+  events.reduce(nextDetachedStep, state);

@@ -6,7 +6,7 @@ import { callFailure } from '../../src/rules/failure-kind.js';
 import { nextStep } from '../../src/rules/run.js';
 import { type JobRunState, type RunEvent, type RunRules, resumeRun } from '../../src/rules/run-state.js';
 import type { Job } from '../../src/schemas/job.js';
-import { failed, job, passed, proceed, start as startWithoutTimeout, woken } from './run-events.js';
+import { applyEvents, failed, job, start as startWithoutTimeout, waitElapsed, woken } from './run-events.js';
 
 const start = (rules: Partial<RunRules> = {}, key = 'k') =>
   startWithoutTimeout({ timeoutMs: 1_800_000, ...rules }, key);
@@ -18,7 +18,7 @@ function keysSent(start: JobRunState, events: readonly RunEvent[], next = nextDe
   const keys: string[] = [];
   let run = start;
   for (const event of events) {
-    if (run.step.type === 'wait') run = next(run, passed);
+    if (run.step.type === 'wait') run = next(run, waitElapsed);
     if (run.step.type === 'end' || run.step.type === 'fail') run = resumeRun(run);
     if (run.step.type === 'create') keys.push(run.step.key);
     run = next(run, event);
@@ -113,7 +113,7 @@ describe('recovery', () => {
   it("creates another job as often as the error's rule allows, and lists the earlier jobs", () => {
     const recover = { generation_timeout: 2, generation_failed: 1 };
     const codes = ['generation_timeout', 'generation_failed', 'generation_timeout', 'generation_timeout'];
-    const run = proceed(start({ recover }), ...codes.map((code, at) => failedJob(code, null, `job_${at + 1}`)));
+    const run = applyEvents(start({ recover }), ...codes.map((code, at) => failedJob(code, null, `job_${at + 1}`)));
     expect(run.step).toMatchObject({ type: 'end', job: { id: 'job_4', errorCode: 'generation_timeout' } });
     expect(run.tries.map(({ jobId, idempotencyKey }) => [jobId, idempotencyKey])).toEqual([
       ['job_1', 'k'],
@@ -126,19 +126,19 @@ describe('recovery', () => {
   it('uses each model once, and fails with the last error if none is left', () => {
     let run = start({ recover: { generation_unavailable: { models: ['svc-video-mini', 'svc-video-fast'] } } });
     for (const model of ['svc-video-mini', 'svc-video-fast']) {
-      run = proceed(run, failedJob('generation_unavailable', null, `before ${model}`));
+      run = applyEvents(run, failedJob('generation_unavailable', null, `before ${model}`));
       expect(run.step).toMatchObject({ type: 'create', model });
     }
-    run = proceed(run, failedJob('generation_unavailable', null, 'job_3'));
+    run = applyEvents(run, failedJob('generation_unavailable', null, 'job_3'));
     expect(run.step).toMatchObject({ type: 'end', job: { id: 'job_3' } });
   });
 
   it('has the timeout of the run, not of a single job', () => {
-    let run = proceed(start({ timeoutMs: 60_000, recover: { generation_timeout: 5 } }), job('processing'));
-    run = proceed(run, { ...passed, passedMs: 59_000 }, failedJob('generation_timeout'));
-    run = proceed(run, job('processing', { id: 'job_2' }));
+    let run = applyEvents(start({ timeoutMs: 60_000, recover: { generation_timeout: 5 } }), job('processing'));
+    run = applyEvents(run, { ...waitElapsed, passedMs: 59_000 }, failedJob('generation_timeout'));
+    run = applyEvents(run, job('processing', { id: 'job_2' }));
     expect(run.step).toMatchObject({ type: 'wait', ms: 1000, leftMs: 1000 });
-    const timedOut = proceed(run, passed, failedJob('generation_timeout', null, 'job_2'));
+    const timedOut = applyEvents(run, waitElapsed, failedJob('generation_timeout', null, 'job_2'));
     expect(timedOut.step).toMatchObject({ type: 'end', job: { id: 'job_2' } });
   });
 });
@@ -146,41 +146,47 @@ describe('recovery', () => {
 describe('a wait', () => {
   it('grows after lost responses, and uses none of the timeout at a rate limit', () => {
     let run = start({ timeoutMs: 60_000, retryMs: 30_000 });
-    for (let turn = 0; turn < 10; turn++) run = proceed(run, failed('throttled', 59_000), passed);
+    for (let turn = 0; turn < 10; turn++) run = applyEvents(run, failed('throttled', 59_000), waitElapsed);
     expect(run.elapsedMs).toBeNull();
-    expect(proceed(run, job('processing')).step).toMatchObject({ leftMs: 60_000 });
+    expect(applyEvents(run, job('processing')).step).toMatchObject({ leftMs: 60_000 });
     const waits: unknown[] = [];
     run = start({ retryMs: 30_000 });
     for (let failure = 0; failure < 7; failure++) {
-      run = proceed(run, lost);
+      run = applyEvents(run, lost);
       waits.push(run.step.type === 'wait' && run.step.ms);
-      run = proceed(run, passed);
+      run = applyEvents(run, waitElapsed);
     }
     expect(waits).toEqual([1000, 2000, 4000, 8000, 16_000, 30_000, 30_000]);
   });
 
   it('for a reference under review uses its retry_after, fits within the timeout, and is repeated at most twenty times', () => {
-    const requested = proceed(start({ timeoutMs: null }), failedJob('reference_asset_pending', { retry_after: 7_200 }));
+    const requested = applyEvents(
+      start({ timeoutMs: null }),
+      failedJob('reference_asset_pending', { retry_after: 7_200 }),
+    );
     expect(requested.step).toMatchObject({ type: 'wait', jobId: null, ms: 7_200_000 });
     const ended = { type: 'end', job: { errorCode: 'reference_asset_pending' } };
-    const tooLong = proceed(start({ timeoutMs: 20_000 }), failedJob('reference_asset_pending', { retry_after: 30 }));
+    const tooLong = applyEvents(
+      start({ timeoutMs: 20_000 }),
+      failedJob('reference_asset_pending', { retry_after: 30 }),
+    );
     expect(tooLong.step).toMatchObject(ended);
     // After a paused queue, or a suspended machine.
-    const suspended = proceed(start({ timeoutMs: 60_000 }), pending(), { ...passed, passedMs: 3_600_000 });
+    const suspended = applyEvents(start({ timeoutMs: 60_000 }), pending(), { ...waitElapsed, passedMs: 3_600_000 });
     expect(suspended.step).toMatchObject(ended);
-    const events = Array.from({ length: 30 }, () => [pending(), passed]).flat();
-    expect(proceed(start({ timeoutMs: null }), ...events).failedJobs).toBe(21);
-    expect(proceed(start({ resubmitPending: false }), pending()).step).toMatchObject(ended);
+    const events = Array.from({ length: 30 }, () => [pending(), waitElapsed]).flat();
+    expect(applyEvents(start({ timeoutMs: null }), ...events).failedJobs).toBe(21);
+    expect(applyEvents(start({ resubmitPending: false }), pending()).step).toMatchObject(ended);
   });
 
   it('grows from 10 s, so that half an hour takes at most 58 steps', () => {
-    let run = proceed(start(), job('processing'));
+    let run = applyEvents(start(), job('processing'));
     const waits: number[] = [];
     let steps = 1;
     while (run.step.type !== 'fail') {
       if (run.step.type === 'wait') waits.push(run.step.ms);
       steps++;
-      run = proceed(run, run.step.type === 'wait' ? passed : job('processing'));
+      run = applyEvents(run, run.step.type === 'wait' ? waitElapsed : job('processing'));
     }
     expect(steps).toBeLessThanOrEqual(58);
     expect(waits[0]).toBe(10_000);
@@ -190,58 +196,61 @@ describe('a wait', () => {
   });
 
   it('ends with a last poll, so a job that finishes in time always counts', () => {
-    const run = proceed(start({ timeoutMs: 10_000 }), job('processing'), { ...passed, passedMs: 86_400_000 });
+    const run = applyEvents(start({ timeoutMs: 10_000 }), job('processing'), { ...waitElapsed, passedMs: 86_400_000 });
     expect(run.step).toEqual({ type: 'read', jobId: 'job_1' });
-    expect(proceed(run, job('completed')).step).toMatchObject({ type: 'end' });
-    expect(proceed(run, job('processing')).step).toMatchObject({ type: 'fail', reason: 'timeout' });
-    expect(proceed(run, failed('lost')).step).toMatchObject({ type: 'fail', reason: 'timeout' });
+    expect(applyEvents(run, job('completed')).step).toMatchObject({ type: 'end' });
+    expect(applyEvents(run, job('processing')).step).toMatchObject({ type: 'fail', reason: 'timeout' });
+    expect(applyEvents(run, failed('lost')).step).toMatchObject({ type: 'fail', reason: 'timeout' });
   });
 
   it('that a webhook ends adds no elapsed time, and the next poll follows soon', () => {
-    let run = proceed(start({ timeoutMs: null }), job('processing'));
-    for (let turn = 0; turn < 30; turn++) run = proceed(run, passed, job('processing'));
+    let run = applyEvents(start({ timeoutMs: null }), job('processing'));
+    for (let turn = 0; turn < 30; turn++) run = applyEvents(run, waitElapsed, job('processing'));
     const elapsedBeforeMs = run.elapsedMs;
-    run = proceed(run, woken, job('processing'));
+    run = applyEvents(run, woken, job('processing'));
     expect(run.elapsedMs).toBe(elapsedBeforeMs);
     expect(run.step).toMatchObject({ type: 'wait', ms: 10_000 });
-    run = proceed(run, passed, job('processing'));
+    run = applyEvents(run, waitElapsed, job('processing'));
     expect(run.step).toMatchObject({ type: 'wait', ms: 300_000 });
   });
 
   it('ends even if an engine keeps waking it', () => {
-    let run = proceed(start(), job('processing'));
+    let run = applyEvents(start(), job('processing'));
     let wakes = 0;
-    for (; run.step.type !== 'fail' && wakes < 1000; wakes++) run = proceed(run, woken, job('processing'));
+    for (; run.step.type !== 'fail' && wakes < 1000; wakes++) run = applyEvents(run, woken, job('processing'));
     expect(run.step).toMatchObject({ reason: 'timeout' });
     expect(wakes).toBeLessThan(300);
   });
 
   it("isn't extended by a clock that is set back, or by a Retry-After of a day", () => {
-    let run = proceed(start({ timeoutMs: 30_000 }), job('processing'));
-    for (let turn = 0; turn < 3; turn++) run = proceed(run, { ...passed, passedMs: -3_600_000 }, job('processing'));
+    let run = applyEvents(start({ timeoutMs: 30_000 }), job('processing'));
+    for (let turn = 0; turn < 3; turn++)
+      run = applyEvents(run, { ...waitElapsed, passedMs: -3_600_000 }, job('processing'));
     expect(run.step).toMatchObject({ reason: 'timeout' });
-    const delayed = proceed(start(), job('processing'), passed, failed('lost', 86_400_000));
+    const delayed = applyEvents(start(), job('processing'), waitElapsed, failed('lost', 86_400_000));
     expect(delayed.step).toMatchObject({ type: 'wait', ms: 300_000 });
   });
 
   it('polls again soon if the poll after a webhook gets no response', () => {
     const quick = { pollMs: 60_000, retryMs: 30_000 };
-    const run = proceed(start(quick), job('processing'), woken, failed('lost'));
+    const run = applyEvents(start(quick), job('processing'), woken, failed('lost'));
     expect(run.step).toMatchObject({ type: 'wait', ms: 1000 });
-    expect(proceed(start(quick), job('processing'), passed, failed('lost')).step).toMatchObject({ ms: 60_000 });
+    expect(applyEvents(start(quick), job('processing'), waitElapsed, failed('lost')).step).toMatchObject({
+      ms: 60_000,
+    });
   });
 });
 
 describe('a resumed run', () => {
   it('waits for the same job again, with a new timeout', () => {
-    const timedOut = proceed(start({ timeoutMs: 10_000 }), job('processing'), passed, job('processing'));
+    const timedOut = applyEvents(start({ timeoutMs: 10_000 }), job('processing'), waitElapsed, job('processing'));
     const run = resumeRun(timedOut);
     expect(run.step).toEqual({ type: 'read', jobId: 'job_1' });
-    expect(proceed(run, job('processing')).step).toMatchObject({ type: 'wait', leftMs: 10_000 });
+    expect(applyEvents(run, job('processing')).step).toMatchObject({ type: 'wait', leftMs: 10_000 });
   });
 
   it("isn't changed if its job is complete or it is still running", () => {
-    for (const run of [proceed(start(), job('completed')), proceed(start(), job('processing'))]) {
+    for (const run of [applyEvents(start(), job('completed')), applyEvents(start(), job('processing'))]) {
       expect(resumeRun(run)).toBe(run);
     }
   });

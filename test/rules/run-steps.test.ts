@@ -3,25 +3,25 @@ import { describe, expect, it } from 'vitest';
 import { queuedPollMs } from '../../src/rules/polling.js';
 import { nextStep } from '../../src/rules/run.js';
 import { type JobRunState, type RunEvent, type RunRules, type RunStep, resumeRun } from '../../src/rules/run-state.js';
-import { failed, job, passed, proceed, start, stored, woken } from './run-events.js';
+import { applyEvents, failed, job, start, stored, waitElapsed, woken } from './run-events.js';
 
 const ID = 'job_1';
-const stepOf = (state: JobRunState, ...events: readonly RunEvent[]) => proceed(state, ...events).step;
+const stepOf = (state: JobRunState, ...events: readonly RunEvent[]) => applyEvents(state, ...events).step;
 
 const create = { type: 'create', key: 'k', model: null, isSecondKey: false };
 const read = { type: 'read', jobId: ID };
 const waitsForJob = { type: 'wait', jobId: ID, next: read, onTimeout: null };
 
 describe('the next step of a run', () => {
-  const waiting = () => proceed(start(), job('processing'));
-  const storing = () => proceed(start({ stores: true }), job('completed'));
+  const waiting = () => applyEvents(start(), job('processing'));
+  const storing = () => applyEvents(start({ stores: true }), job('completed'));
   const states: Readonly<Record<string, () => JobRunState>> = {
     create: start,
-    read: () => proceed(waiting(), passed),
+    read: () => applyEvents(waiting(), waitElapsed),
     wait: waiting,
     store: storing,
-    end: () => proceed(start(), job('completed')),
-    fail: () => proceed(start(), failed('refused')),
+    end: () => applyEvents(start(), job('completed')),
+    fail: () => applyEvents(start(), failed('refused')),
   };
 
   it.each<[string, string, RunEvent, object]>([
@@ -32,7 +32,7 @@ describe('the next step of a run', () => {
     ['read', 'another job', job('completed', { id: 'job_2' }), waitsForJob],
     ['read', 'a lost response', failed('lost'), waitsForJob],
     ['wait', 'its job', job('completed'), { type: 'end', job: { id: ID } }],
-    ['wait', 'its duration', passed, read],
+    ['wait', 'its duration', waitElapsed, read],
     ['wait', 'a webhook', woken, read],
     ['store', 'the stored file', stored, { type: 'end', job: { id: ID }, error: null, resumeStep: null }],
     ['store', 'a store failure', failed('lost'), { type: 'wait', jobId: null, leftMs: null, onTimeout: null }],
@@ -42,12 +42,12 @@ describe('the next step of a run', () => {
   });
 
   it.each<[string, RunEvent[]]>([
-    ['create', [passed, woken, stored]],
-    ['read', [passed, woken, stored]],
+    ['create', [waitElapsed, woken, stored]],
+    ['read', [waitElapsed, woken, stored]],
     ['wait', [failed('lost'), stored, job('completed', { id: 'job_2' })]],
-    ['store', [passed, woken, job('completed')]],
-    ['end', [passed, woken, stored, job('failed'), failed('lost')]],
-    ['fail', [passed, woken, stored, job('failed'), failed('lost')]],
+    ['store', [waitElapsed, woken, job('completed')]],
+    ['end', [waitElapsed, woken, stored, job('failed'), failed('lost')]],
+    ['fail', [waitElapsed, woken, stored, job('failed'), failed('lost')]],
   ])('remains %s after an unrelated event', (state, events) => {
     const before = (states[state] as () => JobRunState)();
     for (const event of events) expect(stepOf(before, event)).toEqual(before.step);
@@ -83,19 +83,19 @@ describe('a failed create', () => {
   });
 
   it('for a review ignores fifty wakes, and is retried at the next', () => {
-    let run = proceed(start(), failed('review', 20_000));
-    for (let at = 0; at < 50; at++) run = proceed(run, woken);
+    let run = applyEvents(start(), failed('review', 20_000));
+    for (let at = 0; at < 50; at++) run = applyEvents(run, woken);
     expect(run.step.type).toBe('wait');
     expect(stepOf(run, woken)).toEqual(create);
   });
 
   it('for a review and then permanently sends no second key, because the rejections differ', () => {
     // A second key could be charged twice: a restarted order would find no job under its own key, and create another.
-    const run = proceed(start(), failed('review'), passed, failed('refused'));
+    const run = applyEvents(start(), failed('review'), waitElapsed, failed('refused'));
     expect(run.step).toMatchObject({ type: 'fail', reason: 'refused', resumeStep: create });
-    const resumedRun = proceed(resumeRun(run), failed('review'));
+    const resumedRun = applyEvents(resumeRun(run), failed('review'));
     expect(resumedRun.step).toMatchObject({ type: 'wait', next: create });
-    expect(stepOf(resumedRun, passed, failed('review'))).toEqual({ ...create, key: 'k:w1', isSecondKey: true });
+    expect(stepOf(resumedRun, waitElapsed, failed('review'))).toEqual({ ...create, key: 'k:w1', isSecondKey: true });
   });
 });
 
@@ -104,10 +104,10 @@ it('a create waits while unsettled creates reserve the budget, and fails if the 
     const error = { name: 'BudgetExceededError', message: 'no', code: 'budget_exceeded', recovery };
     return { type: 'failed', failure: { kind: 'unsent', retryAfterMs: null, error } };
   };
-  const first = proceed(start({ retryMs: 60_000 }), rejected('retry_later'));
+  const first = applyEvents(start({ retryMs: 60_000 }), rejected('retry_later'));
   expect(first.step).toMatchObject({ type: 'wait', ms: 1_000, next: create });
-  const events = Array.from({ length: 9 }, () => [passed, rejected('retry_later')]).flat();
-  expect(proceed(first, ...events).step).toMatchObject({ type: 'wait', ms: 60_000, next: create });
+  const events = Array.from({ length: 9 }, () => [waitElapsed, rejected('retry_later')]).flat();
+  expect(applyEvents(first, ...events).step).toMatchObject({ type: 'wait', ms: 60_000, next: create });
   expect(stepOf(start(), rejected('top_up'))).toMatchObject({ type: 'fail', reason: 'unsent' });
 });
 
@@ -119,7 +119,7 @@ it('a create waits if another process has claimed it', () => {
 
 describe('a poll', () => {
   const reading = (rules: Partial<RunRules> = {}, passedMs = 0) =>
-    proceed(start(rules), job('processing'), { ...passed, passedMs });
+    applyEvents(start(rules), job('processing'), { ...waitElapsed, passedMs });
 
   it.each<[string, RunEvent, object]>([
     ['has no slot for 40 s', failed('throttled', 40_000), { ...waitsForJob, ms: 40_000 }],
@@ -178,18 +178,18 @@ describe('a failed job', () => {
   it("isn't retried if the run times out during the pause", () => {
     const pending = (seconds: number) =>
       job('failed', { errorCode: 'reference_asset_pending', errorData: { retry_after: seconds } });
-    const run = proceed(start({ timeoutMs: 60_000 }), job('processing'));
+    const run = applyEvents(start({ timeoutMs: 60_000 }), job('processing'));
     expect(stepOf(run, pending(60))).toMatchObject({ type: 'end' });
-    const paused = proceed(run, pending(59));
+    const paused = applyEvents(run, pending(59));
     expect(paused.step).toMatchObject({ type: 'wait', ms: 59_000, leftMs: 60_000 });
-    expect(stepOf(paused, { ...passed, passedMs: 59_999 })).toMatchObject({ type: 'create', key: 'k:r2' });
-    expect(stepOf(paused, { ...passed, passedMs: 60_000 })).toMatchObject({ type: 'end', job: { id: ID } });
+    expect(stepOf(paused, { ...waitElapsed, passedMs: 59_999 })).toMatchObject({ type: 'create', key: 'k:r2' });
+    expect(stepOf(paused, { ...waitElapsed, passedMs: 60_000 })).toMatchObject({ type: 'end', job: { id: ID } });
   });
 
   it('is listed among the earlier jobs with its code and model', () => {
-    const run = proceed(start(), job('failed', { modelId: 'm', errorCode: 'x' }));
+    const run = applyEvents(start(), job('failed', { modelId: 'm', errorCode: 'x' }));
     expect(run.tries).toStrictEqual([{ jobId: ID, idempotencyKey: 'k', status: 'failed', model: 'm', errorCode: 'x' }]);
-    expect(proceed(start(), job('processing')).tries).toStrictEqual([
+    expect(applyEvents(start(), job('processing')).tries).toStrictEqual([
       { jobId: ID, idempotencyKey: 'k', status: 'processing' },
     ]);
   });

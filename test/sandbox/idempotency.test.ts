@@ -22,7 +22,7 @@ test('the idempotency key can be in the header or the body, and the header takes
   expect((await client.create('/v1/videos', { ...body, idempotency_key: 'k2' })).id).not.toBe(id);
 });
 
-test("an empty header doesn't hide the key in the body", async () => {
+test("an empty header doesn't override the key in the body", async () => {
   const client = setUp();
   const bodyWithKey = { ...body, idempotency_key: 'k1' };
   const { id } = await client.create('/v1/videos', bodyWithKey);
@@ -31,7 +31,7 @@ test("an empty header doesn't hide the key in the body", async () => {
   }
 });
 
-test('a repeated idempotency key returns the original job, whatever the body contains', async () => {
+test('a repeated idempotency key returns the original job, even for another body or endpoint', async () => {
   const client = setUp();
   const { id } = await client.create('/v1/videos', body, key);
   expect((await client.create('/v1/videos', { prompt: 'a bear', duration: 7 }, key)).id).toBe(id);
@@ -75,9 +75,9 @@ test('every create supports idempotency keys: images, edits, characters, registr
   const register = () => client.call('POST', '/v1/characters', { mode: 'register', name: 'Ada', upload_id }, key);
   expect((await register()).body.data.character).toEqual((await register()).body.data.character);
   const params = { file_name: 'a.mp4', mime_type: 'video/mp4', file_size: 10, upload_type: 'VIDEO' };
-  const begin = async () => (await client.call('POST', '/v1/uploads', params, key)).body.data.upload_id;
-  const first = await begin();
-  expect(await begin()).toBe(first);
+  const beginUpload = async () => (await client.call('POST', '/v1/uploads', params, key)).body.data.upload_id;
+  const first = await beginUpload();
+  expect(await beginUpload()).toBe(first);
   await client.call('DELETE', `/v1/uploads/${first}`);
-  expect(await begin()).not.toBe(first);
+  expect(await beginUpload()).not.toBe(first);
 });

@@ -10,7 +10,7 @@ import { enginePackage, whyNoEngine } from '../durable/engine-packages.js';
 import { type RealRedis, startCluster, startRedis, whyNoRedis } from '../redis/real-redis.js';
 import { startUpstash } from '../redis/upstash-bridge.js';
 import { importPackage, whyNoStores } from '../storage/packages.js';
-import { realTool } from '../support/real-tools.js';
+import { findTool } from '../support/real-tools.js';
 import { PATIENT, type StoreCase, testStores } from './store-contract.js';
 
 type Client = Parameters<typeof redisStore>[0];
@@ -43,7 +43,7 @@ interface NodeRedisModule {
 }
 
 function inOldRedis(module: 'redis-4' | 'redis-5'): StoreCase {
-  const path = realTool(module);
+  const path = findTool(module);
   return {
     name: `redisStore with node-${module.replace('-', ' ')}`,
     skip: path === undefined ? `${module} is not installed` : whyNoRedis(),

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { LoopbackService } from '../files/loopback-service.js';
 import { createMovie, openPerTest } from '../files/support.js';
 import { ensureBuilt, ROOT } from '../support/build.js';
-import { realTool } from '../support/real-tools.js';
+import { findTool } from '../support/real-tools.js';
 import { S3Double } from './s3-double.js';
 
 const run = promisify(execFile);
@@ -34,7 +34,7 @@ async function runIn(name: keyof typeof FLAGS, runtime: string, program: string)
 }
 
 it.each(['bun', 'deno'] as const)('in %s, a copy to S3 is one put of known length', async (name) => {
-  const runtime = realTool(name);
+  const runtime = findTool(name);
   if (runtime === undefined) return;
   const copies = await runIn(
     name,
@@ -49,7 +49,7 @@ it.each(['bun', 'deno'] as const)('in %s, a copy to S3 is one put of known lengt
 });
 
 it('in Bun, the handler sends a file with its length', async () => {
-  const runtime = realTool('bun');
+  const runtime = findTool('bun');
   if (runtime === undefined) return;
   const served = await runIn(
     'bun',

@@ -1,5 +1,5 @@
 import { bundle, startWorkerd, type Worker } from '../cloudflare/workerd.js';
-import { realTool } from '../support/real-tools.js';
+import { findTool } from '../support/real-tools.js';
 
 /** The methods of Miniflare's bucket that tests use. */
 export interface TestBucket {
@@ -14,7 +14,7 @@ export interface TestWorker extends Worker {
 }
 
 /** The path of Miniflare, or undefined with a printed reason. Throws in CI. */
-export const miniflare = realTool('miniflare');
+export const miniflare = findTool('miniflare');
 
 /** Runs a program as a Worker with an R2 bucket. */
 export async function startWorker(

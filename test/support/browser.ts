@@ -1,4 +1,4 @@
-import { realTool } from './real-tools.js';
+import { findTool } from './real-tools.js';
 
 /** The part of playwright that the tests use. It isn't installed at the root. */
 export interface Page {
@@ -29,8 +29,8 @@ export interface Browser {
   close(): Promise<void>;
 }
 
-const playwright = realTool('playwright-core');
-const chromium = realTool('chromium');
+const playwright = findTool('playwright-core');
+const chromium = findTool('chromium');
 const FLAGS =
   '--no-sandbox --disable-dev-shm-usage --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-sync --disable-component-update';
 

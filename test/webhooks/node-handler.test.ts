@@ -32,13 +32,13 @@ describe('the request', () => {
   test('matches the request line for any target and host', async () => {
     await using served = await serveWeb((request) => new Response(request.url));
     const request = (target: string, host: string) =>
-      served.raw(`GET ${target} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`);
+      served.sendRaw(`GET ${target} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`);
     expect(await request('//evil.test/x', 'me.test')).toContain('\r\nhttp://me.test//evil.test/x\r\n');
     expect(await request('http://me.test/full?q', 'me.test')).toContain('\r\nhttp://me.test/full?q\r\n');
     expect(await request('/x', 'me.test/path?')).toContain('\r\nhttp://me.test/x\r\n');
     expect(await request('/x', 'no host')).toMatch(/^HTTP\/1\.1 400 /);
-    expect(await served.raw('GET /x HTTP/1.0\r\n\r\n')).toContain('http://localhost/x');
-    expect(await served.raw('TRACE /x HTTP/1.1\r\nHost: me.test\r\nConnection: close\r\n\r\n')).toMatch(
+    expect(await served.sendRaw('GET /x HTTP/1.0\r\n\r\n')).toContain('http://localhost/x');
+    expect(await served.sendRaw('TRACE /x HTTP/1.1\r\nHost: me.test\r\nConnection: close\r\n\r\n')).toMatch(
       /^HTTP\/1\.1 400 /,
     );
   });

@@ -6,7 +6,7 @@ import type { WebHandler } from '../../src/adapters/node/node-handler.js';
 export interface TestServer {
   readonly url: string;
   /** Sends raw text. Returns everything received until the server closes the connection. */
-  raw(text: string): Promise<string>;
+  sendRaw(text: string): Promise<string>;
   [Symbol.asyncDispose](): Promise<void>;
 }
 
@@ -17,7 +17,7 @@ export async function listen(listener: RequestListener): Promise<TestServer> {
   const { port } = server.address() as AddressInfo;
   return {
     url: `http://127.0.0.1:${port}`,
-    raw(text) {
+    sendRaw(text) {
       return new Promise((resolve, reject) => {
         let response = '';
         const socket = connect(port, '127.0.0.1', () => socket.write(text));

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { freePort } from '../../support/free-port.js';
-import { skip } from '../../support/real-tools.js';
+import { warnOrFailInCI } from '../../support/real-tools.js';
 import { until } from '../slow-service.js';
 
 const DEBIAN = '/usr/lib/postgresql';
@@ -16,7 +16,7 @@ export function postgresPrograms(): string | undefined {
   try {
     return execFileSync('pg_config', ['--bindir'], { encoding: 'utf8' }).trim();
   } catch {
-    skip('Postgres is not installed (apt-get install postgresql)');
+    warnOrFailInCI('Postgres is not installed (apt-get install postgresql)');
     return undefined;
   }
 }

@@ -1,4 +1,4 @@
-// Operating a queue: deduplication, two accounts, raised budgets, names, and manually added records.
+// Operations on a queue: deduplication, several accounts, raised budgets, queue names, foreign records, and resume().
 import { createBudget, GenClient } from 'gen-client';
 import { createGenQueue } from 'gen-client/bullmq';
 import { createSandbox } from 'gen-client/sandbox';
@@ -15,7 +15,7 @@ describeWithRedis('deduplication', () => {
   const { open } = queuesOnSandboxes();
 
   it.each([{ ttl: 60_000, extend: true, replace: true }, { replace: true }])(
-    "can't remove a paid call (%o)",
+    'with `replace` is rejected, because it could remove a paid call (%o)',
     async (deduplication) => {
       const { queue } = open();
       const requested = queue.images.create({ prompt }, { deduplication: { id: 'doc', ...deduplication } } as never);
@@ -34,10 +34,10 @@ describeWithRedis('deduplication', () => {
   });
 });
 
-describeWithRedis("an account's call", () => {
+describeWithRedis('a call', () => {
   const { open } = queuesOnSandboxes();
 
-  it('is processed by a worker of that account, and skipped by other workers', async () => {
+  it("is processed by a worker of its account, and skipped by other accounts' workers", async () => {
     const staging = open({ jobDurationMs: 100 });
     const { queue, sandbox, startWorker, untilEnded } = staging;
     // The service accepts the create, but its response is lost.
@@ -49,13 +49,13 @@ describeWithRedis("an account's call", () => {
 
     const production = createSandbox({ limits: 'off' });
     const errors: string[] = [];
-    const other = startWorker({ onError: ({ message }) => void errors.push(message) }, production.client());
+    const otherWorker = startWorker({ onError: ({ message }) => void errors.push(message) }, production.client());
     await expect.poll(() => errors.length).toBe(1);
     expect(errors[0]).toContain('"order-1" belongs to another account');
     expect(errors[0]).toContain('pass a name or a prefix');
     await staging.untilAsleep();
     expect(production.requests).toEqual([]);
-    await other.close();
+    await otherWorker.close();
 
     await (await staging.record('order-1')).promote();
     startWorker();
@@ -64,7 +64,7 @@ describeWithRedis("an account's call", () => {
     expect(sandbox.jobs).toHaveLength(1);
   });
 
-  it("belongs to the first worker's account before it is sent", async () => {
+  it('is assigned to the account of the worker that processes it first', async () => {
     const { queue, startWorker, sandbox, untilEnded, record } = open();
     await queue.images.create({ prompt }, { jobId: 'order-1' });
     startWorker();
@@ -78,11 +78,11 @@ describeWithRedis('a call over budget', () => {
   const { open, store } = queuesOnSandboxes();
 
   it('retries after at most five minutes, so a raised budget takes effect', async () => {
-    const shared = store();
-    const low = createBudget({ maxTokens: 10, per: 'month', scope: 'team', store: shared });
+    const sharedStore = store();
+    const smallBudget = createBudget({ maxTokens: 10, per: 'month', scope: 'team', store: sharedStore });
     const { sandbox, queue, startWorker, untilEnded, untilAsleep, record, failures } = open({
       prices: 10,
-      client: { store: shared, budget: low },
+      client: { store: sharedStore, budget: smallBudget },
     });
     const worker = startWorker();
     await queue.videos.create(PARAMS, { jobId: 'one' });
@@ -93,8 +93,8 @@ describeWithRedis('a call over budget', () => {
     await worker.close();
 
     // A deploy raises the budget.
-    const high = createBudget({ maxTokens: 2_000, per: 'month', scope: 'team', store: shared });
-    startWorker({}, sandbox.client({ store: shared, budget: high, rateLimit: 'off' }));
+    const raisedBudget = createBudget({ maxTokens: 2_000, per: 'month', scope: 'team', store: sharedStore });
+    startWorker({}, sandbox.client({ store: sharedStore, budget: raisedBudget, rateLimit: 'off' }));
     await (await record('two')).promote();
     await untilEnded(2);
     expect(failures).toEqual([]);
@@ -115,13 +115,13 @@ describeWithRedis('queue names and manually added records', () => {
     const { startWorker } = open({ sandbox });
     const completedIds = new Set<string>();
     const now = Date.now.bind(Date);
-    const later = vi.spyOn(Date, 'now').mockImplementation(() => now() + 2 * HOUR_MS);
+    const nowSpy = vi.spyOn(Date, 'now').mockImplementation(() => now() + 2 * HOUR_MS);
     try {
       // The worker sweeps the expired entries of its index.
       startWorker({ name: 'film', onCompleted: (_, { id = '' }) => void completedIds.add(id) });
       await expect.poll(() => completedIds.size).toBe(1);
     } finally {
-      later.mockRestore();
+      nowSpy.mockRestore();
     }
     for (const name of ['film-notes', 'film-jobs', 'film-index'])
       startWorker({ name, onCompleted: (_, { id = '' }) => void completedIds.add(id) });
@@ -167,14 +167,14 @@ describeWithRedis('client.resume() with a queue', () => {
     });
     const resumedKeys = async () => {
       const { apiKey, baseUrl, fetch } = sandbox;
-      const other = new GenClient({ apiKey, baseUrl, fetch, store: store(), rateLimit: 'off' });
+      const otherClient = new GenClient({ apiKey, baseUrl, fetch, store: store(), rateLimit: 'off' });
       const keys: string[] = [];
-      for await (const { idempotencyKey } of other.resume({ timeoutMs: 3_000 })) keys.push(idempotencyKey);
+      for await (const { idempotencyKey } of otherClient.resume({ timeoutMs: 3_000 })) keys.push(idempotencyKey);
       return keys;
     };
     const completed: string[] = [];
     startWorker({ onCompleted: (_, { id = '' }) => void completed.push(id) });
-    for (let at = 0; at < 3; at++) await queue.videos.create({ prompt }, { jobId: `order-${at}` });
+    for (let index = 0; index < 3; index++) await queue.videos.create({ prompt }, { jobId: `order-${index}` });
     await untilAsleep(3);
     expect(await resumedKeys()).toEqual([]);
     await sandbox.advance(1000);
