@@ -1,5 +1,6 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import type { ClientOptions } from '../../src/index.js';
 import { renderMedia } from '../../src/sandbox/media/index.js';
 import { secondsOf } from '../support/mp4.js';
 import { cliOnSandbox, FOX_PNG, QUICK } from './cli-on-sandbox.js';
@@ -141,5 +142,20 @@ describe('other commands', () => {
     const { code, stdout } = await runCli(['models', '--base-url', sandbox.baseUrl], { ...fixture.options, env: {} });
     expect(code).toBe(0);
     expect(stdout).toMatch(/^svc-video-pro +video {2}seconds 4 5 6 8 10 12 15 {2}sizes 480p 720p 1080p 4k$/m);
+  });
+});
+
+describe('a wait', () => {
+  it.each([
+    [1_999, 'limit', ''],
+    [4_200, 'limit', 'Waiting 5 s for the videos.create rate limit.\n'],
+    [4_200, 'pause', 'Waiting 5 s, as the service requested.\n'],
+  ] as const)('of %i ms because of a %s is printed as %j', async (waitMs, reason, expected) => {
+    const createClient = (options: ClientOptions) => {
+      options.hooks?.onWait?.({ callId: 'call_1', limit: 'videos.create', waitMs, queued: 1, reason });
+      return fixture.options.createClient(options);
+    };
+    const { code, stderr } = await runCli(['models'], { ...fixture.options, createClient });
+    expect({ code, stderr }).toEqual({ code: 0, stderr: expected });
   });
 });
