@@ -131,7 +131,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     [
       'it takes five seconds longer',
       'test/limits/counting-service.test.ts',
-      "retains its slot until it leaves the service's window: %s",
+      "retains its slot until it leaves the service's window (%s)",
     ],
     [
       'Clients of one account share one count, even if their `limits` differ',
@@ -320,7 +320,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
       'test/transport/redirects.test.ts',
       'whose location a browser hides is rejected with an explanation',
     ],
-    ['Shared state contains a key only as a hash', 'test/limits/account-state.test.ts', 'contains no key'],
+    ['Shared state contains a key only as a hash', 'test/limits/account-state.test.ts', 'contains no API key'],
     [
       'A client in a browser page throws unless `dangerouslyAllowBrowser` is set',
       'test/transport/config.test.ts',
