@@ -40,7 +40,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
       'creates 500 videos with one Promise.all under the documented limits',
     ],
     [
-      '`duration: 7` does not compile for a model without it',
+      "`duration: 7` does not compile for a model that doesn't support it",
       'test/types.test.ts',
       'the check reports code that wrongly compiles or fails, fails elsewhere, or fails with another message',
     ],
@@ -50,7 +50,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
       'each documented type rule is enforced, and every method is typed: %s, %s',
     ],
     [
-      'Node.js 22.13 or later, Bun, Deno, Cloudflare Workers or the Edge runtime. ESM and CommonJS.',
+      'Node.js 22.13 or later, Bun, Deno, Cloudflare Workers, or the Edge runtime. ESM and CommonJS.',
       'npm run test:runtimes',
     ],
     [
@@ -92,7 +92,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
       'leaves slots for jobs.get calls while 200 waits poll at the full rate',
     ],
     [
-      'polls once more, for five seconds at most, unless its last poll is younger',
+      'polls once more, for five seconds at most, unless its last poll is more recent',
       'test/waiting/last-poll.test.ts',
       'polls once more if its process was suspended (%s)',
     ],
@@ -184,7 +184,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
   ],
   'docs/webhooks.md': [
     [
-      'timestamp 300 seconds or more away, in either direction, is rejected',
+      'timestamp 300 seconds or more in the past or future is rejected',
       'test/webhooks/verify-webhook.test.ts',
       'is accepted with a clock difference of %i ms',
     ],
@@ -200,7 +200,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     [
       'Kill a worker at any point and another continues with the same job',
       'test/bullmq/crashes.test.ts',
-      'charges each of %s calls once over %s',
+      'charges each of %s calls once despite %s',
     ],
     ['Tests run them on the real engines', 'npm run campaign -- durable'],
     [
@@ -316,7 +316,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
       "release.yml publishes CI's tarball through OIDC, and stores no token",
     ],
     [
-      'not followed at all if the runtime hides its target',
+      'not followed if the runtime hides the target',
       'test/transport/redirects.test.ts',
       'whose location a browser hides is rejected with an explanation',
     ],

@@ -1,4 +1,4 @@
-// Copies a finished file to Vercel Blob with @vercel/blob. Needs GEN_API_KEY, GEN_BASE_URL, and BLOB_READ_WRITE_TOKEN.
+// Copies a finished job's file to Vercel Blob with @vercel/blob. Needs GEN_API_KEY, GEN_BASE_URL, and BLOB_READ_WRITE_TOKEN.
 import { BlobNotFoundError, head, put } from '@vercel/blob';
 import type { GenClient, Job } from 'gen-client';
 import { copyOutput, type OutputDestination } from 'gen-client/storage';

@@ -67,7 +67,7 @@ export const ledgerLayer: Layer = async (call, next) => {
   try {
     const result = await next({ ...call, record });
     const { decoded } = result;
-    // If the response doesn't have the documented shape, a job may exist.
+    // A response without the documented shape doesn't prove that no job exists.
     const snapshot = snapshotIn(call, result);
     if (snapshot) await recordAccepted(call, { creates, sentKey: record.sentKey }, snapshot);
     else await onFailure('failure' in decoded ? decoded.failure : undefined);
@@ -81,8 +81,8 @@ export const ledgerLayer: Layer = async (call, next) => {
 };
 
 /**
- * Records the request just before it is sent, so that it counts until its outcome is known. The last layer above the
- * attempt.
+ * Records the request just before it is sent, so that, after a crash, the create is known to have possibly reached
+ * the service. The last layer above the attempt.
  */
 export const recordSentLayer: Layer = async (call, next) => {
   await call.record?.sending(call);
@@ -202,7 +202,7 @@ async function reserveIn(
     if (run && !earlierCreate) run.creates.push(ledgerCreate(recorded, run.isResumed));
     return recorded;
   } catch (cause) {
-    // The create may have been recorded, because an abort doesn't wait for the store.
+    // The create may have been recorded, if the call was aborted before the store responded.
     void recordFailure(create, { outcome: 'unsent', run }).catch(() => {});
     // The entry isn't part of the run yet, so the run won't close it.
     if (run && !earlierCreate) void ledgerCreate(create, run.isResumed).end(false);
@@ -262,7 +262,7 @@ async function markSent(
   { ledger, id, owner, entry }: RecordedCreate,
   sent: { readonly params: OpenCreate['params']; readonly sentKey: string },
 ): Promise<void> {
-  // Only budgets need the entry in memory, which doesn't survive a crash.
+  // An in-memory entry is lost in a crash anyway, so only a budget needs it marked as sent.
   const { budgets } = entry;
   if (!ledger.isPersistent && budgets.length === 0) return;
   const request = { id, owner, ...sent, keys: keysOf(id, entry), budgets };
@@ -310,7 +310,7 @@ async function recordAccepted(
 }
 
 function unpricedWarning(jobId: string): string {
-  return `the response to the create of job ${jobId} has no price, so a budget can count it only after the job has ended`;
+  return `the create response of job ${jobId} has no price, so a budget can count it only after the job has ended`;
 }
 
 type Failure = Omit<FailedCreate, 'id' | 'owner'>;

@@ -20,7 +20,7 @@ const SOCKET_BUFFER_BYTES = 1024 * 1024;
 /** A slower connection counts as broken. */
 const MIN_BYTES_PER_MS = 100;
 
-/** The layers implement retries, timeouts, and errors, because theirs include reading the body. */
+/** The layers handle retries, timeouts, and errors instead, because those must also cover reading the body. */
 const KY_OPTIONS = { retry: 0, timeout: false, throwHttpErrors: false } as const;
 
 export function createHttp({ headers }: Config): Http {
@@ -41,7 +41,7 @@ function supportsNoStore(): boolean {
 }
 
 interface OutgoingRequest {
-  /** Headers that select the response, such as a range. Only these are sent to another origin. */
+  /** The request's own headers, such as `range`. Another origin receives only these. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: BodyInit | undefined;
   /** `error` makes fetch fail on a redirect. @default 'manual' */
@@ -52,8 +52,8 @@ const ACCEPT_JSON = { accept: 'application/json' };
 const SEND_JSON = { ...ACCEPT_JSON, 'content-type': 'application/json' };
 
 /**
- * Sends the attempt and follows allowed redirects. If the runtime buffers each body that could be redirected, a redirect of a
- * file is an error, because files must not be buffered in memory.
+ * Sends the attempt and follows allowed redirects. If the runtime buffers each body that could be redirected, a redirected
+ * upload is an error, because files must not be buffered in memory.
  */
 export async function send(attempt: Attempt): Promise<Response> {
   const { call } = attempt;
@@ -67,10 +67,10 @@ export async function send(attempt: Attempt): Promise<Response> {
   }
 }
 
-/** Returns the request of the attempt. Opens a file again for each attempt. */
+/** Returns the attempt's request. Reopens a file for each attempt. */
 function requestOf(attempt: Attempt): OutgoingRequest | Promise<OutgoingRequest> {
   const { kind, json } = attempt.call;
-  if (kind.type === 'transfer') return transferFile(attempt, kind.request);
+  if (kind.type === 'transfer') return uploadRequest(attempt, kind.request);
   if (kind.type === 'stream') return { headers: kind.request.headers?.() ?? {} };
   return json === undefined ? { headers: ACCEPT_JSON } : { headers: SEND_JSON, body: json };
 }
@@ -136,7 +136,7 @@ class InvalidFetchResult extends GenError {}
 async function followRedirects(attempt: Attempt, firstRequest: OutgoingRequest): Promise<Response> {
   const { call, secret } = attempt;
   let url: string | undefined;
-  // Only the service gets the client's headers, the call's headers, and the API key.
+  // Only the service receives the client's headers, the call's headers, and the API key.
   const serviceHeaders = call.toService ? { ...call.core.http.headers, ...call.headers } : {};
   const headers: Record<string, string> = { ...serviceHeaders, ...firstRequest.headers };
   if (secret !== undefined) headers.authorization = `Bearer ${secret}`;
@@ -151,17 +151,17 @@ async function followRedirects(attempt: Attempt, firstRequest: OutgoingRequest):
     if (redirects >= MAX_REDIRECTS) {
       throw redirectError(call, response.status, `it is the ${MAX_REDIRECTS + 1}th in a row`);
     }
-    // Another origin gets none of these headers.
+    // Another origin gets only the request's own headers: no API key and no custom headers.
     if (new URL(nextUrl).origin !== new URL(requestedUrl).origin) request = { headers: firstRequest.headers };
     url = nextUrl;
   }
 }
 
 /**
- * Returns the request of a file. Its timeout restarts as bytes are sent. After the last byte, the timeout covers bytes that are
- * still buffered. A body in one piece reports no progress, so its timeout depends on its size.
+ * Returns the request that uploads a file. The timeout restarts as bytes are sent. After the last byte, it covers bytes that
+ * are still buffered. A body in one piece reports no progress, so its timeout depends on its size.
  */
-async function transferFile({ call, deadline }: Attempt, request: TransferRequest): Promise<OutgoingRequest> {
+async function uploadRequest({ call, deadline }: Attempt, request: TransferRequest): Promise<OutgoingRequest> {
   const { 'content-length': length, ...headers } = request.headers;
   const bufferedBytes = Math.min(Number(length ?? SOCKET_BUFFER_BYTES), SOCKET_BUFFER_BYTES);
   const restart = (bytes: number) => deadline.restart(call.timeoutMs + bytes / MIN_BYTES_PER_MS);
@@ -181,7 +181,7 @@ export function dropBody(response: Response): void {
   if (!response.bodyUsed) response.body?.cancel().catch(() => {});
 }
 
-/** Wraps an error of fetch or a body, on any runtime. */
+/** Wraps an error from fetch or from reading a body. */
 class NetworkFailure extends Error {}
 
 /** Rethrows an error as a network failure, because fetch's TypeError isn't a bug in the program. */
@@ -192,7 +192,7 @@ export function networkFailure(thrown: unknown): never {
   throw new NetworkFailure('', { cause: isWrapper ? thrown.cause : thrown });
 }
 
-/** Returns an attempt's error: a ConnectionError for a network failure, or the reason of its timeout or abort. */
+/** Converts a network failure to a ConnectionError, or to the timeout or abort that caused it. Returns other errors unchanged. */
 export function attemptError(error: unknown, { call, deadline, secret }: Omit<Attempt, 'responseInfo'>): unknown {
   if (!(error instanceof NetworkFailure)) return error;
   return deadline.signal.aborted ? deadline.signal.reason : connectionError(error.cause, call, secret);
@@ -209,7 +209,7 @@ export function connectionError(thrown: unknown, call: Call<unknown>, secret: st
 /** Returns the most specific message. Node's "fetch failed" has the reason in its cause. */
 function innermostMessage(error: Error, depth = 0): string {
   const { cause, message, name } = error;
-  // Node.js tries several addresses, and each can fail for another reason.
+  // Node.js tries several addresses, and each can fail for a different reason.
   if (error instanceof AggregateError && error.errors.length > 0 && depth < MAX_CAUSES) {
     const messages = error.errors.map((inner) =>
       inner instanceof Error ? innermostMessage(inner, depth + 1) : reasonOf(inner),

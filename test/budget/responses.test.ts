@@ -82,7 +82,7 @@ describe('a price that is missing from the response', () => {
     expect(outcomes.slice(0, 3)).toEqual([undefined, undefined, expect.any(BudgetExceededError)]);
     expect(service.chargedTokens()).toBe(LIMIT);
     expect(await budget.usage()).toMatchObject({ spentTokens: LIMIT, reservedTokens: 0 });
-    expect(warn.mock.calls[0]?.[0]).toContain('the response to the create of job job_1 has no price');
+    expect(warn.mock.calls[0]?.[0]).toContain('the create response of job job_1 has no price');
   });
 
   test('is learned from a poll that reports both quote and charge', async () => {

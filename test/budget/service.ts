@@ -63,7 +63,7 @@ export function clientWithBudget(
   return { budget, client: new GenClient({ ...base, ...client, budget }) };
 }
 
-/** Runs calls one after the other. Returns the error of each, or undefined. */
+/** Runs calls one at a time. Returns each call's error, or undefined. */
 export async function runInSequence(
   count: number,
   call: (number: number) => Promise<unknown>,

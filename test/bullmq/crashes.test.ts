@@ -30,7 +30,7 @@ describeWithRedis('a queue', () => {
   });
   afterAll(() => program.remove());
 
-  it(`charges each of ${JOBS} calls once over ${KILLS} kills, ${STOPS} frozen workers, ${RESTARTS} Redis restarts, and lost, duplicate, and early webhooks`, async () => {
+  it(`charges each of ${JOBS} calls once despite ${KILLS} kills, ${STOPS} frozen workers, ${RESTARTS} Redis restarts, and lost, duplicate, and early webhooks`, async () => {
     const chance = seeded(SEED);
     const redis = await startRedis({ isPersistent: true });
     const sandbox = createSandbox({ speed: SPEED, jobDurationMs: [0, 90_000], seed: SEED, balanceTokens: 1_000_000 });
@@ -103,7 +103,7 @@ function shuffle<T>(list: readonly T[], chance: () => number): T[] {
     .map(({ value }) => value);
 }
 
-/** Delivers a webhook to the queue, but loses about 30% of them and duplicates about 20%. */
+/** Delivers webhooks to the queue, but loses about 30% of them and delivers about 20% twice. */
 async function deliver(queue: GenQueue, event: WebhookEvent, chance: () => number): Promise<void> {
   const roll = chance();
   if (roll < 0.3) return;

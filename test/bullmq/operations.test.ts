@@ -158,7 +158,7 @@ describeWithRedis('queue names and manually added records', () => {
 describeWithRedis('client.resume() with a queue', () => {
   const { open, store } = queuesOnSandboxes();
 
-  it('ignores queued and finished calls', async () => {
+  it('ignores sleeping and finished calls', async () => {
     const client = { store: store() };
     const { sandbox, queue, startWorker, untilEnded, untilAsleep } = open({
       clock: 'manual',

@@ -10,7 +10,7 @@ import { mountSmallDisk, type SmallDisk } from '../support/small-disk.js';
 import { FOX_PNG } from './cli-on-sandbox.js';
 import { spawnCli } from './spawn-cli.js';
 
-/** `npm run campaign -- batch` runs everything, with another seed if SEED=2. CI runs a small part. */
+/** `npm run campaign -- batch` runs everything. Set SEED to use a different seed. CI runs a small part. */
 const IS_FULL = process.env.CAMPAIGN === 'full';
 const { rows, kills, fullDisks } = IS_FULL
   ? { rows: 60, kills: 18, fullDisks: 6 }
@@ -64,11 +64,11 @@ const start = () => spawnCli(ARGS, { env: env(), cwd: folder });
 const rowsWithoutJob = () => prompts.filter(({ prompt }) => !sandbox.jobs.some((job) => job.prompt === prompt));
 const files = () => readdirSync(join(folder, 'out')).filter((name) => /\.(png|mp4)$/.test(name));
 const jobsWithoutFile = () => sandbox.jobs.length - files().length;
-const anyOf = <T>(list: readonly T[]): T | undefined => list[Math.floor(random() * list.length)];
+const pickRandom = <T>(list: readonly T[]): T | undefined => list[Math.floor(random() * list.length)];
 
 /** Edits one unpaid row, moves another, and adds rows until this many are unpaid. Returns the number of edited rows. */
 function edit(unpaidRows: number): number {
-  const changed = anyOf(rowsWithoutJob());
+  const changed = pickRandom(rowsWithoutJob());
   if (changed) prompts[prompts.indexOf(changed)] = { ...changed, prompt: `${changed.prompt}, edited` };
   prompts.push(...prompts.splice(Math.floor(random() * prompts.length), 1));
   add(Math.max(0, unpaidRows - rowsWithoutJob().length));
@@ -93,7 +93,7 @@ async function kill(): Promise<boolean> {
 
 /** Runs the batch on a full disk. It must stop and pay only for creates in flight. */
 async function runOnFullDisk(smallDisk: SmallDisk): Promise<void> {
-  smallDisk.fill(anyOf(FREE_BYTES) ?? 0);
+  smallDisk.fill(pickRandom(FREE_BYTES) ?? 0);
   const jobsBefore = jobsWithoutFile();
   const startMs = Date.now();
   const { code, stdout, stderr } = await start().ended;
@@ -107,8 +107,7 @@ async function runOnFullDisk(smallDisk: SmallDisk): Promise<void> {
   smallDisk.empty();
 }
 
-const name = `creates one job, file, and charge for each of ${rows} rows over ${kills} SIGKILLs, ${fullDisks} full disks, and edits`;
-it(name, async () => {
+it('creates one job, file, and charge per row despite SIGKILLs, full disks, and edits', async () => {
   writeFileSync(join(folder, 'fox.png'), FOX_PNG);
   // Slow creates and lost responses, so that kills affect them, too.
   for (const path of ['/v1/images', '/v1/videos']) {

@@ -12,7 +12,7 @@ const api = {
   url: 'https://a.test',
 } as const;
 
-/** One error of every class, with its recovery. */
+/** Errors of every class whose recovery doesn't come from the service's code. */
 const ERRORS: readonly (readonly [Recovery, gen.GenError])[] = [
   ['fix_setup', new gen.GenError('an option is wrong')],
   ['change_request', new gen.PreflightError('no', { code: 'prompt_required', param: 'prompt' })],
@@ -56,7 +56,7 @@ describe('every error has a recovery', () => {
     },
   );
 
-  test('the table contains every exported error class', () => {
+  test('the table contains every exported error class with a recovery of its own', () => {
     const classes = Object.values(gen).filter(
       (value) => typeof value === 'function' && (value === gen.GenError || value.prototype instanceof gen.GenError),
     );

@@ -93,7 +93,7 @@ describe("a job's estimated duration", () => {
     [10_000, 20_000, 0, 200, 0.99],
     [0, 100, 0, 1, 0.99],
   ])(
-    'of %s ms, at an age of %i ms and after a progress of %f, leaves %s ms and a progress of %s',
+    'of %s ms, with a job age of %i ms and a last progress of %f, gives an ETA of %s ms and progress %s',
     (durationMs, ageMs, before, etaMs, progress) => {
       expect(progressOf(durationMs, ageMs, before)).toEqual({ etaMs, progress });
     },
@@ -141,7 +141,7 @@ describe('a pause', () => {
     expect(backoff({ firstMs: 1, maxMs: Number.POSITIVE_INFINITY }, 99)).toBe(2 ** 30);
   });
 
-  it('is randomized between 50% and 100% of its length, or upward from a Retry-After', () => {
+  it('is 50% to 100% of its backoff, or a Retry-After plus at most 10% and 1 second', () => {
     expect([spread(100, 0), spread(100, 1)]).toEqual([50, 100]);
     expect([noEarlier(1_000, 0), noEarlier(1_000, 1), noEarlier(60_000, 1)]).toEqual([1_000, 1_100, 61_000]);
   });
@@ -161,7 +161,7 @@ describe("a budget's period", () => {
     expect(periodAt(per, now, startMs)).toEqual(period);
   });
 
-  it('keeps a lost create reserved until the next period ends, or for a day', () => {
+  it("sets when a lost create's reservation expires: after the next period, or after a day for `total`", () => {
     const lost = { phase: 'sent', owner: '', sinceMs: now } as const;
     expect(expiresMs(lost, 'total')).toBe(now + DAY);
     expect(expiresMs(lost, 'day')).toBe(Date.UTC(2026, 2, 2));
@@ -169,7 +169,7 @@ describe("a budget's period", () => {
     expect(expiresMs(lost, 1_000)).toBe(now + 2_000);
   });
 
-  it('is stored for some time after its end', () => {
+  it('determines how long the store keeps the budget', () => {
     const days = (['total', 'day', 'month', DAY] as const).map((per) => budgetTtlMs(per) / DAY);
     expect(days).toEqual([3_650, 63, 63, 3]);
   });
@@ -187,7 +187,7 @@ describe('the failure kind of a create', () => {
     ['a key function that failed after an attempt that may have arrived', asArrived(connectionError(0)), 'lost'],
     ['a timeout', new TimeoutError('late', { timeoutMs: 1, attempts: 1 } as never), 'lost'],
     ['an invalid response', new ResponseError('what?', { attempts: 1 } as never), 'lost'],
-    ['a reached rate limit', apiError(429, { attempts: 0 }, RateLimitError), 'throttled'],
+    ['an exhausted rate limit', apiError(429, { attempts: 0 }, RateLimitError), 'throttled'],
     ['a 429', apiError(429), 'throttled'],
     ['a 429 after an attempt that may have arrived', asArrived(apiError(429)), 'lost'],
     ['paused generation', apiError(503, { code: 'dispatch_disabled' }), 'throttled'],
@@ -219,7 +219,7 @@ describe('the failure kind of a create', () => {
   });
 
   it.each(['upload_not_found', 'reference_upload_not_found', 'video_edit_source_not_found'])(
-    'for the code %s indicates a deleted upload',
+    'for the code %s indicates an unknown upload, unless the create may have arrived',
     (code) => {
       expect(rules.isUnknownUpload(apiError(404, { code }))).toBe(true);
       expect(rules.isUnknownUpload(asArrived(apiError(404, { code })))).toBe(false);

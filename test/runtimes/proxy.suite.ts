@@ -56,7 +56,7 @@ interface Reply {
   readonly body: Readonly<Record<string, unknown>>;
 }
 
-async function asWorker({ project }: Context): Promise<void> {
+async function runInWorker({ project }: Context): Promise<void> {
   const { createSandbox } = await importSandbox(project);
   const sandbox = createSandbox({ jobDurationMs: 1_500 });
   const api = await sandbox.listen({ port: 0 });
@@ -64,7 +64,7 @@ async function asWorker({ project }: Context): Promise<void> {
   try {
     await runInWorkerd(project, code, async (workerd) => {
       const page = new Page(workerd, 'ann');
-      const ticket = await createAndPlay(page);
+      const ticket = await createAndReadRange(page);
       assert.equal(sandbox.jobs.length, 1);
       await attack({ page, signedOut: new Page(workerd, null), ticket });
       assert.equal(sandbox.jobs.length, 1, 'no attack creates a job');
@@ -74,13 +74,13 @@ async function asWorker({ project }: Context): Promise<void> {
   }
 }
 
-/** Uploads an image, creates an image, follows it in two tabs, and reads a range of its file. Returns its ticket. */
-async function createAndPlay(page: Page): Promise<string> {
-  const begun = await page.post('upload', { name: 'fox.png', type: 'image/png', size: PNG.length });
-  assert.equal(begun.status, 200);
-  const bytes = await page.post('bytes', PNG, { 'x-gen-ticket': String(begun.body.put) });
+/** Uploads an image, creates one from it with a double click, and reads a range of its file. Returns the job's ticket. */
+async function createAndReadRange(page: Page): Promise<string> {
+  const startReply = await page.post('upload', { name: 'fox.png', type: 'image/png', size: PNG.length });
+  assert.equal(startReply.status, 200);
+  const bytes = await page.post('bytes', PNG, { 'x-gen-ticket': String(startReply.body.put) });
   assert.equal(bytes.status, 200);
-  const completed = await page.post('uploaded', { put: begun.body.put });
+  const completed = await page.post('uploaded', { put: startReply.body.put });
   assert.equal(completed.status, 200);
   const request = { key: `${KEY}1`, input: { prompt: 'a fox', reference_upload_ids: [completed.body.upload] } };
   // A double click.
@@ -136,7 +136,7 @@ async function attack({ page, signedOut, ticket }: Targets): Promise<void> {
   }
 }
 
-/** Changes the ticket's job, but not its signature. */
+/** Changes the job ID in a ticket, but not the ticket's signature. */
 function ticketOfOtherJob(ticket: string): string {
   const [text = '', signature] = ticket.split('.');
   const content = JSON.parse(Buffer.from(text, 'base64url').toString());
@@ -150,4 +150,4 @@ const PNG = new Uint8Array(
   Buffer.from('iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY42YAAAAASUVORK5CYII=', 'base64'),
 );
 
-export const suites: Suite[] = [{ name: 'workerd, the proxy of pages', run: asWorker }];
+export const suites: Suite[] = [{ name: 'browser proxy in workerd', run: runInWorker }];

@@ -1,4 +1,4 @@
-// A short run of `npm run campaign -- storage`, and copies that are killed.
+// A short run of `npm run campaign -- storage`, and programs killed during a copy.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { expect, it } from 'vitest';
@@ -9,7 +9,7 @@ import { ROOT } from '../support/build.js';
 import { runCampaign } from './campaign.js';
 import { S3Double } from './s3-double.js';
 
-it('60 copies through faults on both sides store 60 complete objects, and repeating them transfers nothing', async () => {
+it('stores 60 complete objects despite service and store faults, and transfers nothing on a second run', async () => {
   const report = await runCampaign(60, 3);
   expect(report.faults.service).toBeGreaterThan(30);
   expect(report.faults.store).toBeGreaterThan(10);

@@ -1,4 +1,4 @@
-// Resumes other processes' creates, then creates videos over a shared file store until it is killed. Prints `job <id>` for
+// Resumes other processes' creates, then creates videos with a shared file store until it is killed. Prints `job <id>` for
 // each job. With the argument `resume`, it only resumes.
 
 import { fileStore } from '../../src/adapters/node/index.js';
@@ -17,7 +17,7 @@ async function resumeAll(): Promise<void> {
   }
 }
 
-/** Ignores a budget that a crashed create blocks until it is resumed, because its price is unknown. */
+/** Swallows the error of a budget that a crashed create of unknown price blocks. resumeAll() unblocks the budget. */
 function ignoreUnresolved(error: unknown): undefined {
   if (!BudgetExceededError.isInstance(error) || error.reason !== 'unresolved') throw error;
 }

@@ -1,4 +1,4 @@
-// Waits between attempts, to the millisecond, on a manual clock with fixed randomness.
+// Exact waits between attempts, measured with a manual clock and fixed random values.
 import { describe, expect, it } from 'vitest';
 import { type ClientOptions, RateLimitError } from '../../src/index.js';
 import type { WaitEvent } from '../../src/transport/events.js';
@@ -10,7 +10,7 @@ const done = () => json(created());
 const failed = (headers: Record<string, string> = {}) => json({}, { status: 503, headers });
 const limited = (headers: Record<string, string> = {}) => json({ error: 'rate_limited' }, { status: 429, headers });
 
-/** Creates a client on a manual clock that records when it sends requests. */
+/** Creates a client with a manual clock. `sentAt` records when its requests are sent. */
 function timedClient(steps: readonly (() => Response)[], options: ClientOptions = {}, chance = 0.5) {
   let ids = 0;
   const random = { next: () => chance, uuid: () => `id-${++ids}` };
@@ -35,7 +35,7 @@ describe('after a failure', () => {
   it.each<[number, number[]]>([
     [0, [0, 250, 750, 1_750, 3_750, 7_750, 11_750]],
     [0.5, [0, 375, 1_125, 2_625, 5_625, 11_625, 17_625]],
-  ])('the pauses double from 0.5 to 8 seconds, half of which is random: %d', async (chance, times) => {
+  ])('the pauses double from 0.5 to 8 seconds, and half of each is random (random value %d)', async (chance, times) => {
     expect(await requestTimes([failed], { maxRetries: 6 }, chance)).toMatchObject({
       sentAt: times,
       error: { attempts: 7 },
@@ -64,9 +64,9 @@ describe('after a failure', () => {
 describe('after a 429', () => {
   const rateLimit = 'off';
 
-  it('without Retry-After, the pauses double, each with up to 10 % added', async () => {
+  it('without Retry-After, the pauses double, and each is extended by up to 10%', async () => {
     const { sentAt } = await requestTimes([limited, limited, limited, done], { rateLimit });
-    // 375, 750, and 1,500 ms, plus 5 % each.
+    // 375, 750, and 1,500 ms, plus 5% each.
     expect(sentAt).toEqual([0, 394, 394 + 788, 394 + 788 + 1_575]);
   });
 

@@ -1,5 +1,5 @@
-// Process leases on one machine. A lease is a file next to the store, which its process locks while it runs. The operating
-// system releases the lock even after a crash, and containers that share a volume see it, too.
+// Process leases on one machine. A lease is a file next to the store. Its process keeps the file locked while
+// it runs. The operating system releases the lock even after a crash, and containers that share a volume see it, too.
 import { closeSync, existsSync, openSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { systemClock, systemRandom } from '../../runtime/clock.js';
@@ -46,7 +46,7 @@ export function acquireLease(path: string): Lease {
   }
 }
 
-/** Returns true while a process holds the lease. */
+/** Returns true if a process holds the lease. */
 export function isLeaseHeld(path: string, name: string): boolean {
   const file = leaseFile(path, name);
   if (!existsSync(file)) return false;
@@ -64,7 +64,7 @@ export function isLeaseHeld(path: string, name: string): boolean {
   }
 }
 
-/** After this, the process that was creating a store counts as crashed. */
+/** If an incomplete store hasn't changed for this long, its process counts as crashed. */
 const STALE_MS = 3_600_000;
 
 /** Returns the temporary name under which a store is created. */

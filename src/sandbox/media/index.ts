@@ -9,14 +9,14 @@ export interface MediaSpec {
   readonly height: number;
   readonly durationS?: number;
   readonly seed: number;
-  /** The job's model. Written to the file together with the prompt. */
+  /** Model ID. Written to the file together with the prompt. */
   readonly label: string;
   readonly prompt: string;
 }
 
 /**
- * Renders a PNG, or an MP4 without sound (H.264, two identical key frames per second). The seed determines the color. The same
- * spec always returns the same bytes.
+ * Renders a PNG or a silent MP4 (H.264, two key frames per second, all of the same picture). The seed determines the color. The
+ * same spec always returns the same bytes.
  */
 export function renderMedia(spec: MediaSpec): Uint8Array<ArrayBuffer> {
   const { kind, width, height, durationS = 5, label, prompt } = spec;
@@ -50,7 +50,7 @@ const SHORT_SIDES: Readonly<Record<string, number>> = {
   '1080p': 1080,
   '4k': 2160,
 } satisfies EachResolution<VideoModel>;
-/** Maximum side length that every player can decode. */
+/** Longest side in pixels that every player can decode. */
 const MAX_SIDE = 4096;
 /** Side of a square image in pixels, by resolution. Other ratios have the same area. */
 const IMAGE_SIDES: Readonly<Record<string, number>> = {
@@ -58,7 +58,7 @@ const IMAGE_SIDES: Readonly<Record<string, number>> = {
   high: 2048,
 } satisfies EachResolution<ImageModel>;
 
-/** Returns the size of a job's file in pixels. Uses the default for a ratio without numbers, such as `adaptive`. */
+/** Returns the dimensions of a job's file in pixels. A ratio without numbers, such as `adaptive`, uses the default. */
 export function dimensionsFor({
   kind,
   aspectRatio = '',
@@ -85,7 +85,7 @@ function roundToEven(length: number): number {
 // Written without a muxer, because muxers add the current time, and the bytes must be reproducible.
 
 /** A video of a single color. */
-interface Still {
+interface SolidColorVideo {
   readonly width: number;
   readonly height: number;
   readonly seconds: number;
@@ -102,15 +102,15 @@ const RATE = 2;
 const MATRIX = [0x10000, 0, 0, 0, 0x10000, 0, 0, 0, 0x40000000].flatMap(u32);
 
 /** Writes an MP4. The index comes first, so that the file plays while it loads. */
-function writeMp4(still: Still): Uint8Array<ArrayBuffer> {
+function writeMp4(video: SolidColorVideo): Uint8Array<ArrayBuffer> {
   // The same picture with two IDs, because consecutive key frames must have different IDs.
-  const frames = [1, 2].map((id) => keyFrame(still, id));
+  const frames = [1, 2].map((id) => keyFrame(video, id));
   const size = (frames[0]?.length ?? 0) + 4;
   const type = box('ftyp', ascii('isom'), u32(512), ascii('isomiso2avc1mp41'));
-  const comment = box('free', new TextEncoder().encode(still.comment));
-  const at = type.length + comment.length + movie(still, { size, at: 0 }).length + 8;
+  const comment = box('free', new TextEncoder().encode(video.comment));
+  const at = type.length + comment.length + movie(video, { size, at: 0 }).length + 8;
   const data = box('mdat', ...frames.flatMap((frame) => [u32(frame.length), frame]));
-  return joinParts([type, movie(still, { size, at }), comment, data]);
+  return joinParts([type, movie(video, { size, at }), comment, data]);
 }
 
 interface FrameLocation {
@@ -118,8 +118,8 @@ interface FrameLocation {
   readonly at: number;
 }
 
-function movie(still: Still, frame: FrameLocation): Uint8Array {
-  const { width, height, seconds } = still;
+function movie(video: SolidColorVideo, frame: FrameLocation): Uint8Array {
+  const { width, height, seconds } = video;
   const count = Math.max(1, Math.round(seconds * RATE));
   const frameTicks = Math.max(1, Math.round((seconds * TIME_SCALE) / count));
   const ticks = count * frameTicks;
@@ -140,13 +140,13 @@ function movie(still: Still, frame: FrameLocation): Uint8Array {
     'minf',
     box('vmhd', u32(1), zeros(8)),
     location,
-    samples(still, frame, { count, ticks: frameTicks }),
+    samples(video, frame, { count, ticks: frameTicks }),
   );
   return box('moov', header, box('trak', trackHeader, box('mdia', mediaHeader, handler, info)));
 }
 
 function samples(
-  { width, height }: Still,
+  { width, height }: SolidColorVideo,
   { size, at }: FrameLocation,
   { count, ticks }: { readonly count: number; readonly ticks: number },
 ): Uint8Array {
@@ -260,8 +260,8 @@ function pictureParameters(): Uint8Array {
   return bits.unit(UNIT.picture);
 }
 
-/** Writes a frame. Consecutive frames must have a different `id`. */
-function keyFrame({ width, height, color: { y, cb, cr } }: Still, id: number): Uint8Array {
+/** Encodes a key frame. Its `id` must differ from the previous frame's. */
+function keyFrame({ width, height, color: { y, cb, cr } }: SolidColorVideo, id: number): Uint8Array {
   const bits = new Bits();
   for (const value of [0, 7, 0]) bits.ue(value);
   bits.put(0, 8);
