@@ -146,7 +146,7 @@ export class GenClient {
    *
    * @example
    * for await (const { job: current, progress = 0, etaMs } of client.watchJob(job.id)) {
-   *   console.log(current.status, `${Math.round(progress * 100)} %`, etaMs);
+   *   console.log(current.status, `${Math.round(progress * 100)}%`, etaMs);
    * }
    */
   watchJob(job: Job | string, options?: WaitOptions): AsyncGenerator<JobUpdate, void, undefined> {
@@ -231,8 +231,8 @@ export class GenClient {
   }
 
   /**
-   * Notifies the waits for the event's job in this process and, with a `store`, in other processes. They poll the job
-   * immediately. If no poll is available within two seconds, a verified event of a completed job ends them.
+   * Notifies the waits for the event's job in this process and, with a `store`, in other processes. The waits poll
+   * the job immediately. Unless a poll returns the final job within two seconds, a verified event of a completed job ends them.
    *
    * @example
    * client.notify(await client.verifyWebhook(request));
@@ -242,7 +242,7 @@ export class GenClient {
   }
 
   /**
-   * Verifies a webhook with `webhookSecret`. Throws a WebhookVerificationError with its `reason`.
+   * Verifies a webhook with `webhookSecret`. Throws a WebhookVerificationError with the `reason`.
    *
    * @example
    * const event = await client.verifyWebhook(request);

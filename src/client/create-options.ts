@@ -36,8 +36,8 @@ export interface CreateAndWaitOptions extends WaitOptions {
    */
   readonly resubmitPending?: boolean | undefined;
   /**
-   * Retries for failed jobs by error code: a number of retries, or a list of models to retry with. Each job's key is derived
-   * from the first one, and `tries` on the result lists them. `timeoutMs` covers all of them.
+   * Retries for failed jobs by error code: a number of retries, or a list of models to retry with. Each retry's key is
+   * derived from the first key, and `tries` on the result lists the jobs. `timeoutMs` covers all of them.
    * @default {}: a failed job ends the call
    * @example { generation_timeout: 2, generation_unavailable: { models: ['svc-video-mini'] } }
    */
@@ -77,7 +77,7 @@ export type FinalJob<Throws extends boolean> = Throws extends false ? Job : Comp
 
 /** Result of `createAndWait`. In a test, a plain promise can replace it. */
 export type FinalJobPromise<Throws extends boolean> = Promise<FinalJob<Throws>> & {
-  /** Idempotency key of the first create, available immediately. Repeating the call with this key resumes an aborted one. */
+  /** Idempotency key of the first create, available immediately. Repeating the call with this key resumes an aborted run. */
   readonly idempotencyKey?: string | undefined;
 };
 

@@ -44,7 +44,7 @@ export function decodeCharacter(body: unknown, context: DecodeContext): Characte
   return decodeAs(['character_id'], { value, at: 'data.character' }, context);
 }
 
-/** Returns a decoder for an undocumented list. It stores the list as `key`, next to the response's other fields. */
+/** Returns a decoder for an undocumented list. The decoded object has the list as `key`, and the response's other fields. */
 export function decodeList<K extends string>(key: K): (body: unknown) => Fields & Record<K, Fields[]> {
   return (body) => {
     const data = unwrap(body);

@@ -17,8 +17,8 @@ import type { CreateDependencies } from './endpoint.js';
 export type RunRequest = JsonRequest<CreatedJob> & { readonly run: CreateRun };
 
 /**
- * Executes a run until it ends. `timeoutMs` starts with the service's first response. All keys are derived from the first, so a
- * program that repeats its call after a crash finds its jobs. The creates are traced until the run ends.
+ * Executes a run until it ends. The timeout starts with the service's first response. All keys are derived from the first, so a
+ * program that repeats the call after a crash finds the same jobs. The creates are traced until the run ends.
  */
 export async function executeRun(
   dependencies: CreateDependencies,

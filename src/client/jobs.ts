@@ -25,7 +25,7 @@ import { decodeJob, path } from './endpoint.js';
 
 /** Options for `jobs.output`. */
 export interface OutputOptions extends RequestOptions {
-  /** Returns only these bytes of the file. @default the entire file */
+  /** Bytes of the file to request. @default the entire file */
   readonly range?: OutputRange | undefined;
   /** Entity tag of the file that the range belongs to. If the file has changed, the response contains the entire file. */
   readonly ifRange?: string | undefined;

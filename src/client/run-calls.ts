@@ -40,7 +40,7 @@ export interface RunCreate {
   readonly call: JobCall;
   readonly params: Readonly<Record<string, unknown>>;
   readonly key: string;
-  /** Replaces the model of the params, unless it's null. */
+  /** Model that replaces the one in the params, or null to keep it. */
   readonly model: string | null;
 }
 
@@ -48,7 +48,7 @@ type Creator = { create(params: never, options?: RequestOptions): PromiseLike<Cr
 
 /**
  * Sends a detached run's create. The run's key replaces the one in the body. If no slot is free, rejects with a
- * RateLimitError that has the time until the next one. The run retains its position in the queue.
+ * RateLimitError that contains the time until one is. The run retains its position in the queue.
  */
 export async function sendRunCreate(
   client: { readonly [Call in JobCall]: Creator },
@@ -75,8 +75,8 @@ export function createResultOf(create: () => PromiseLike<Job>): Promise<StepResu
 }
 
 /**
- * Polls a detached run's job, and returns it, or a failure interpreted as a wait does. If no slot is free, the failure has the
- * time until the next one.
+ * Polls a detached run's job, and returns it, or a failure interpreted as a wait does. If no slot is free, the failure
+ * contains the time until one is.
  */
 export function pollRunJob(
   client: { readonly jobs: { get(id: string, options?: RequestOptions): PromiseLike<Job> } },

@@ -37,7 +37,7 @@ export interface CopyTarget<T> {
   find(): Promise<T | undefined>;
   /** Stores the entire body, or nothing. */
   put(body: OutputBody): Promise<T>;
-  /** Resolves if the failed `put` should be retried, and throws otherwise. */
+  /** Resolves if the failed `put` should be retried. Otherwise, rejects. */
   afterFailure(error: unknown, body: OutputBody): Promise<void>;
 }
 

@@ -206,7 +206,7 @@ export class OutputReader {
     return joinBytes(chunks);
   }
 
-  /** Reconnects at the next byte. A temporary failure leaves it without a connection. */
+  /** Reconnects at the next byte. A temporary failure leaves the reader without a connection. */
   async #reconnect(): Promise<void> {
     this.#hasEnded = this.#isComplete();
     if (this.#hasEnded) return;

@@ -41,7 +41,7 @@ function openLedger(core: LedgerCore): ClientLedger {
       const ledger = storeLedger();
       const warn = (error: unknown) => core.warn(`job ${jobId} could not be recorded as delivered: ${reasonOf(error)}`);
       const write = ledger && acknowledgeJob(ledger, jobId, kind).catch(warn);
-      // Don't wait for this write, because the program already has the outcome.
+      // Don't wait until an outcome is recorded, because the program already has it.
       if (write && kind === 'file') await ledger.awaitBriefly(write);
     },
     own(jobId) {

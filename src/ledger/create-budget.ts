@@ -34,9 +34,9 @@ export interface BudgetOptions {
    */
   readonly store?: Store | undefined;
   /**
-   * Policy for creates of unknown price: `one-at-a-time` makes other creates wait for the price in the response, `refuse`
-   * rejects them. A function returns an estimate in tokens, or undefined if it has none. A learned price overrides the
-   * estimate.
+   * Policy for creates of unknown price: `one-at-a-time` makes other creates wait until the response contains the price,
+   * `refuse` rejects the create. A function returns an estimate in tokens, or undefined if it has none. A learned price overrides
+   * the estimate.
    * @default 'one-at-a-time'
    */
   readonly unknownPrice?: 'one-at-a-time' | 'refuse' | ((job: PricedCall) => number | undefined) | undefined;
@@ -44,7 +44,7 @@ export interface BudgetOptions {
   readonly lowBalanceTokens?: number | undefined;
   /**
    * Called when a create leaves less than `lowBalanceTokens` in the account, and again only after the balance has
-   * recovered. Its errors are ignored.
+   * recovered. Errors that it throws are ignored.
    */
   readonly onLow?: ((low: { readonly balanceTokens: number }) => unknown) | undefined;
 }

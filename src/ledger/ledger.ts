@@ -88,7 +88,7 @@ export class Ledger {
   /** Registers a call as in flight. It owns its entry until {@link endCall}. */
   startCall(): string {
     this.#calls += 1;
-    // Not acquired in the constructor, because a program that only reads the ledger needs no lease.
+    // Don't acquire the lease in the constructor, because a program that only reads the ledger needs no lease.
     this.#lease = leasesOf(this.#store)?.own();
     const { id } = this.#process;
     const { perRequest } = this.clock;

@@ -73,8 +73,8 @@ export class LedgerSteps {
 
   /**
    * Runs a rule whose write must not be lost. Rejects after a minute, but continues to retry while the process runs.
-   * Pass a `name` for a fact that may be reported repeatedly and can be learned again later. Beyond 10,000 of them, the
-   * oldest are dropped.
+   * Pass a `name` for a fact that may be reported repeatedly and can be learned again later. Beyond 10,000 pending
+   * writes with a name, the oldest are dropped.
    */
   async record<T>(rule: Rule<T>, keys: readonly string[] = [], name?: string): Promise<T> {
     const added = this.#named.get(name) ?? this.#add(rule, keys, this.#clock.now() + RECORD_MS, name);

@@ -5,7 +5,7 @@ import type { Call, Core } from '../transport/call.js';
 import { type BudgetClient, budgetTermsOf } from './counting-budget.js';
 import { type Ledger, ledgerOf } from './ledger.js';
 
-/** Returns the ledger of the client's store, or undefined if it has none. */
+/** Returns the ledger of the client's store, or undefined if the client has no store. */
 export function storeLedgerOf({ config }: Pick<Core, 'config'>): Ledger | undefined {
   return config.store && ledgerOf(config.store, config.clock.wall);
 }

@@ -7,7 +7,7 @@ import { type RateLimitBackend, sharedLimits } from './rate-limit-backend.js';
 import { type Limits, RateLimits } from './rate-limits.js';
 import type { Store } from './store.js';
 
-/** State that all clients of an account (base URL and key) in this process share. */
+/** State that all clients of an account (base URL, and key or name) in this process share. */
 export interface ClientAccount {
   /** Identifies the account in a store. Doesn't reveal the key. */
   readonly id: string;
@@ -48,7 +48,7 @@ const REGISTRY = Symbol.for('gen-client.accounts');
 /** Accounts of clients with their own clock, such as a sandbox's. They can't share limits with other clients. */
 const REGISTRIES = new WeakMap<Clock, Registry>();
 /**
- * A multi-tenant service may use any number of keys. Beyond this, an idle account remains only while a client
+ * A multi-tenant service may use any number of keys. Beyond this number, an idle account remains only while a client
  * references it.
  */
 const MAX_ACCOUNTS = 1000;

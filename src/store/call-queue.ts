@@ -19,7 +19,7 @@ export interface CallQueueOptions<Request, Grant> {
     queued: Iterable<Request>,
     immediate: readonly Request[],
   ) => TurnOutcome<Request, Grant> | Promise<TurnOutcome<Request, Grant>>;
-  /** Returns a grant whose call was aborted. */
+  /** Called with a grant whose call was aborted. */
   readonly onOrphanedGrant: (grant: Grant) => void;
   /** Called when an abort empties the queue. */
   readonly onEmpty: () => void;
@@ -38,7 +38,7 @@ interface Deferred<T> {
 
 /**
  * This process's queue for grants, first come, first served. One turn runs at a time, for all queued calls. An abort
- * rejects immediately, and a grant that arrives later is returned.
+ * rejects immediately, and a grant that arrives later is passed to `onOrphanedGrant`.
  */
 export class CallQueue<Request, Grant> {
   readonly #options: CallQueueOptions<Request, Grant>;

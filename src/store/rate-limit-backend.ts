@@ -5,7 +5,7 @@ import type { Clock, Random } from '../runtime/clock.js';
 import type { Store } from './store.js';
 
 export interface ChangeTime {
-  /** The time in the state's clock: the store's, if the state is in one. */
+  /** The time by the store's clock if the state is in a store, otherwise by this process's clock. */
   readonly nowMs: number;
   /** Start of the read, by this process's clock. */
   readonly startMs: number;

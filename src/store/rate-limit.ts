@@ -78,11 +78,11 @@ type SlotUpdate =
 
 interface TurnResult {
   readonly granted: ReadonlySet<string>;
-  /** Granted calls that the state counts, so that their outcome must be reported. */
+  /** Granted calls that the state counts, so their outcomes must be reported. */
   readonly counted: ReadonlySet<string>;
   readonly ahead: number;
   readonly waitMs: number;
-  /** Milliseconds until a detached run gets its slot, by request ID. */
+  /** Milliseconds until a detached run receives its slot, by request ID. */
   readonly runWaitMs: ReadonlyMap<string, number>;
   readonly isLocal: boolean;
   readonly isChanged: boolean;
@@ -301,7 +301,7 @@ export class RateLimit {
     this.#timer = { dueMs, stop: clock.after(Math.max(0, dueMs - nowMs), fire, { isIdle }) };
   }
 
-  /** Returns the updates that still matter: without ended pauses, and slots that are free again. */
+  /** Returns the updates that still matter. Drops those about ended pauses, and about slots that are free again. */
   #relevantUpdates(updates: readonly SlotUpdate[]): readonly SlotUpdate[] {
     const nowMs = this.#options.clock.now();
     const sinceMs = nowMs - coolDownMsOf(this.#options.limit) - POSITION_MS;

@@ -52,7 +52,8 @@ export class RateLimits {
     const { limits, shared, random } = options;
     const clock = steady(options.clock);
     this.#options = { ...options, clock };
-    // Calls of a client without a limit still count for other clients of this process. In a store, they would cost writes.
+    // Calls of a client without a limit still count toward the limits of this process's other clients. In a store, counting
+    // them would cost writes.
     const rateOf = (name: RateLimitName): Rate => {
       const { limit, windowMs = shared ? 0 : RATES[name].windowMs } = limits?.[name] ?? RATES[name];
       return { limit, windowMs };
@@ -105,7 +106,7 @@ export class RateLimits {
   snapshot(): Record<
     string,
     {
-      /** Calls per window, or `Infinity` if the service documents no number. */
+      /** Calls per window, or `Infinity` if no number is documented or set. */
       readonly limit: number;
       /** Window in milliseconds, or 0 if there is no limit. */
       readonly windowMs: number;

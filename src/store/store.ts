@@ -25,7 +25,7 @@ export interface StoreGroup {
 /** Maximum delay after the first lost swap. It doubles with each further loss, up to `MAX_LOST_SWAP_MS`. */
 const LOST_SWAP_MS = 32;
 const MAX_LOST_SWAP_MS = 250;
-/** Lost swaps after which the store counts as unavailable, about a minute. Real contention ends sooner. */
+/** Consecutive lost swaps, over about a minute, after which the store counts as unavailable. Real contention ends sooner. */
 const MAX_LOST_SWAPS = 400;
 
 /**

@@ -57,7 +57,7 @@ export interface Http {
   readonly headers: Readonly<Record<string, string>>;
   /** Cache option of GETs. Empty if fetch rejects `no-store`, as workerd does with an old compatibility date. */
   readonly cache: { readonly cache?: 'no-store' };
-  /** If true, fetch buffers each body that could be redirected, as Node's does. */
+  /** If true, fetch buffers the body of each request that could be redirected, as Node's does. */
   readonly buffersBodies: boolean;
 }
 
@@ -65,7 +65,7 @@ export interface JobReporter {
   /** Registers a create as in flight until the promise settles. */
   trackCreate(create: Promise<unknown>): void;
   reportJob(call: Call<unknown>, snapshot: JobSnapshot): Promise<void>;
-  /** Reports a webhook about the end of a job. Only a verified one is recorded in the ledger. */
+  /** Reports a webhook about the end of a job. Only a verified webhook is recorded in the ledger. */
   announce(job: Job, isVerified: boolean): void;
   /** Reports that the caller has stored a job's file. */
   reportStored(jobId: string): Promise<void>;
@@ -75,13 +75,13 @@ export interface JobReporter {
   own(jobId: string): (() => void) | undefined;
   /** Returns true if a hook, a channel, a budget, or a store needs the job's end. */
   isWatched(jobId: string): boolean;
-  /** Returns the last quote for a job of this kind. @default the account of the last call */
+  /** Returns the account's last quote for a job of this kind. `account` defaults to that of the last call. */
   priceOf(job: PricedCall, account?: ClientAccount): number | undefined;
   /** Returns the expected duration of a job of this kind in milliseconds, or undefined if none has completed. */
   durationOf(job: PricedCall): number | undefined;
 }
 
-/** Records creates. Provided by the client's store or budget. */
+/** Records creates. Provided by a store or a budget. */
 export interface ClientLedger {
   /** If true, the client has a persistent store. */
   readonly isPersistent: boolean;
@@ -91,7 +91,7 @@ export interface ClientLedger {
   readonly recordSentLayer: Layer;
   /** Returns the client's records of jobs, one per store. */
   records(): readonly JobRecords[];
-  /** Records that the program has a job's outcome, or that its file is stored. Waits briefly, and never rejects. */
+  /** Records that the program has a job's outcome, or that the job's file is stored. Never rejects. */
   acknowledge(jobId: string, kind: 'outcome' | 'file'): Promise<void>;
   /** Hides the job from `resume()` until the returned function is called. Returns undefined without a persistent store. */
   own(jobId: string): (() => void) | undefined;
@@ -149,7 +149,7 @@ export interface Call<T> {
   /** The body of a JSON call. The caller may change it while the call waits. */
   readonly body: unknown;
   readonly json: string | undefined;
-  /** Trace for subscribers. Undefined without any. */
+  /** Trace for hooks, the logger, and diagnostics channels. Undefined if none of them is set or subscribed. */
   readonly trace: RequestTrace | undefined;
   /** Number of the attempt, from 1. 0 before the first. */
   readonly attemptNumber: number;
@@ -189,7 +189,7 @@ export interface Attempt {
   readonly deadline: Deadline;
   /** The API key, which must not appear in messages. */
   readonly secret: string | undefined;
-  /** Response data for hooks. Undefined without any. */
+  /** Response data for hooks and the logger. Undefined without both. */
   readonly responseInfo: ResponseInfo | undefined;
 }
 
@@ -225,7 +225,7 @@ export interface DetachedCall {
   /** If true, the call is queued before all calls that aren't urgent. */
   readonly isUrgent?: boolean | undefined;
   readonly maxRetries?: number | undefined;
-  /** The run's rules. The params are validated with each of their models. */
+  /** The run's `recover` rules. The params are also validated with each fallback model. */
   readonly recover?: Recover | undefined;
   /** Called after the files are uploaded, with the body in which upload IDs replace them. */
   readonly onUploads?: ((body: Readonly<Record<string, unknown>>) => void) | undefined;

@@ -12,7 +12,7 @@ export interface Config {
   readonly baseUrl: () => string;
   /** Returns the base URL, or undefined if none is set. */
   readonly knownBaseUrl: () => string | undefined;
-  /** Returns the API key, or undefined if none is set. */
+  /** Returns the API key, a promise of it from a key function, or undefined if none is set. */
   readonly apiKey: () => string | undefined | Promise<string>;
   /** If true, the API key is a function, which is called before each attempt. */
   readonly rotates: boolean;

@@ -28,7 +28,7 @@ export interface LedgerCreate {
   readonly owner: string;
   /** Records the run's state before a pause, so that a crashed run resumes from it. */
   save(state: JobRunState, signal?: AbortSignal): Promise<void>;
-  /** Ends the run. `isDelivered` is true if the program has its outcome. With `caller`, waits briefly for the store. */
+  /** Ends the run. `isDelivered` is true if the program has the outcome. With `caller`, waits briefly for the store. */
   end(isDelivered: boolean, caller?: Pick<RequestOptions, 'signal'>): Promise<void>;
 }
 

@@ -11,9 +11,12 @@ export interface Login {
   readonly account: ClientAccount;
 }
 
-/** Provides the API key of each attempt, and its account. */
+/** Provides the API key of each attempt, and the key's account. */
 export interface Credentials {
-  /** Returns the API key for an attempt, or a promise of it from a key function. Throws an AuthenticationError without one. */
+  /**
+   * Returns an attempt's key and account, or a promise of them if a function returns the key. Throws an AuthenticationError
+   * without a key.
+   */
   login(call: KeyUse): Login | Promise<Login>;
   /** Returns the account, or undefined until a key function has returned a key. */
   account(): ClientAccount | undefined;
@@ -88,8 +91,8 @@ export function createCredentials(config: Config, warn: (message: string) => voi
 }
 
 /**
- * Returns the key of a key function. Throws for an invalid one. The function is called again before the next attempt, so
- * an invalid key doesn't end a wait.
+ * Validates and returns the key that a key function returned. The function is called again before the next attempt, so an
+ * invalid key doesn't end a wait.
  */
 function checkedKey(value: unknown, call: KeyUse): string {
   try {
@@ -113,7 +116,7 @@ function missingKeyError({ method, url }: KeyUse): AuthenticationError {
   });
 }
 
-/** Returns the error for a failed key function, which may be temporary, for example if a vault is unavailable. Nothing was sent. */
+/** Returns the error for a failed key function. The failure may be temporary, for example if a vault is unavailable. */
 function keyFailure(thrown: unknown, { method, url }: KeyUse, key: string | undefined): unknown {
   if (GenError.isInstance(thrown)) return thrown;
   const scrub = scrubber(key);

@@ -19,7 +19,7 @@ export interface RejectedCall {
   readonly url: string;
   readonly idempotencyKey: string | undefined;
   readonly attempts: number;
-  /** If true, the service rejects such a call with JSON, so an HTML page must come from a proxy. */
+  /** If true, the service rejects this call with JSON, so an HTML page must come from a proxy. */
   readonly expectsJson: boolean;
   /** The API key, which is removed from the entire error, because a service may echo it. */
   readonly secret: string | undefined;
@@ -76,7 +76,7 @@ export function decodeError(rejection: RejectedResponse, call: RejectedCall): AP
   return error;
 }
 
-/** Returns the body's `data`, or the body itself. Omits markup. */
+/** Returns the body's `data`, or the entire body. A body that isn't JSON is returned as text, unless it's markup or empty. */
 function dataOf(body: unknown, text: string): unknown {
   if (body === undefined) return isMarkup(text) || text === '' ? undefined : text;
   return (isFields(body) ? body.data : undefined) ?? body;
@@ -102,7 +102,7 @@ function errorObjectsIn(body: unknown): readonly Fields[] {
   return [error, isFields(error) ? error.data : undefined, root, dataError, data, firstError, details].filter(isFields);
 }
 
-/** Returns the first documented code, or else the first value that looks like a code. */
+/** Returns the first documented code, otherwise the first value that looks like a code. */
 function findCode(objects: readonly Fields[]): string | undefined {
   const names = ['code', 'error', 'errorCode', 'error_code', 'type', 'detail', 'message'];
   const documentedCode = firstField(objects, names, (value) =>

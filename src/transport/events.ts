@@ -142,7 +142,7 @@ export type LogLevel = 'off' | 'error' | 'warn' | 'info' | 'debug';
 
 /** A logger, for example `console`, pino, or winston. Secrets are never logged. */
 export interface Logger {
-  /** Logs an error. The client doesn't call it, because its calls throw their errors. */
+  /** Logs an error. The client never calls this method, because failed calls throw. */
   error(message: string, fields?: object): void;
   /** Logs a possible mistake, such as a hook that failed. */
   warn(message: string, fields?: object): void;
@@ -198,7 +198,7 @@ export interface RetryEvent extends RequestEvent {
 export interface WaitEvent {
   /** ID of the call. */
   readonly callId: string;
-  /** Rate limit that is reached or paused. Undefined for a call without one. */
+  /** Documented rate limit of the call, if any. */
   readonly limit: string | undefined;
   /** Estimated wait in milliseconds. 0 for a budget. */
   readonly waitMs: number;
@@ -229,7 +229,7 @@ export interface JobEvent {
   readonly label?: string | undefined;
   /** Status of the job. */
   readonly status: JobStatus;
-  /** Error code of a failed job. Undefined if this process knows its end only from a webhook. */
+  /** Error code of a failed job. Undefined if only a webhook has reported the job's end to this process. */
   readonly errorCode?: string | undefined;
   /** Tokens that were quoted when the job was accepted. */
   readonly quotedTokens?: number | undefined;

@@ -24,8 +24,8 @@ export function idempotencyKeyOf(option: unknown, body: unknown, random: Random 
 }
 
 /**
- * Builds a stable idempotency key of at most 255 characters from your own IDs. The same parts return the same key in every
- * process and version, and different parts return different keys: `('ab', 'c')` and `('a', 'bc')` differ. Throws a GenError
+ * Builds a stable idempotency key of at most 255 characters from your own IDs. The same parts produce the same key in every
+ * process and version, and different parts produce different keys: `('ab', 'c')` and `('a', 'bc')` differ. Throws a GenError
  * without parts, or for a part that is neither a non-empty string nor a finite number.
  *
  * @example

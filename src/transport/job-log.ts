@@ -12,7 +12,7 @@ const MAX_JOBS = 10_000;
 const PHASES: Readonly<Record<JobEvent['phase'], number>> = { accepted: 1, final: 2, stored: 4 };
 
 interface LoggedJob {
-  /** Fields of its next event. */
+  /** Fields of the job's next event. */
   fields: Omit<JobEvent, 'phase' | 'jobId' | 'status' | 'waitedMs'>;
   status: string;
   hasEnded?: true;
@@ -77,7 +77,7 @@ export class JobMemory {
   }
 }
 
-/** The jobs of one account in this process. All its clients share it. */
+/** Log of one account's jobs in this process. All clients of the account share it. */
 export class JobLog {
   readonly #memory: JobMemory;
   readonly #account: string;

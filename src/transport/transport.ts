@@ -132,7 +132,7 @@ export interface TransferRequest {
   readonly name: string;
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
-  /** Called once per attempt. Must call `onActivity` as bytes are sent, which restarts the attempt's timeout. */
+  /** Called once per attempt. Must call `onActivity` as bytes are sent, to restart the attempt's timeout. */
   readonly body: (onActivity: () => void) => BodyInit | Promise<BodyInit>;
   /** If true, `body` can be called again and returns the entire content. */
   readonly repeatable: boolean;

@@ -34,7 +34,7 @@ export interface BodyFiles {
   markUsed(): void;
   /** Deletes the uploads that no other call uses. Ignores failures, because uploads are private and free. */
   remove(): Promise<void>;
-  /** Forgets the uploads of earlier calls, one of which the service no longer has. Returns false if there are none. */
+  /** Forgets all uploads of earlier calls, because the service no longer has one of them. Returns false if there are none. */
   forget(): boolean;
 }
 

@@ -76,7 +76,7 @@ export class PollQueue<E extends Ranked> {
     return true;
   }
 
-  /** Returns the milliseconds until an urgent poll can be sent after all due jobs, including the wait for a slot. */
+  /** Returns the milliseconds until an urgent poll can be sent after those of all due jobs, including the wait for a slot. */
   freeInMs(now: number): number {
     const { limit, windowMs, nextFreeMs } = this.#limits.peek('jobs.get');
     const dueJobs = this.#due.size + this.#urgent.size;
@@ -98,7 +98,7 @@ export class PollQueue<E extends Ranked> {
     const pausedMs = Math.max(0, this.#pausedUntilMs - now);
     if (limit === Number.POSITIVE_INFINITY) return pausedMs;
     const pollsPerMs = (POLL_SHARE * limit) / windowMs;
-    // Together with the polls' share, this stays within the limit in any window.
+    // This burst and the polls' share together stay within the limit in any window.
     const burst = Math.max(1, Math.floor(limit / 10));
     this.#savedPolls = Math.min(burst, this.#savedPolls + Math.max(0, now - this.#countedAtMs) * pollsPerMs);
     this.#countedAtMs = now;

@@ -13,11 +13,11 @@ import { EAGER_POLLS, type JobSubscriber, JobTimings, type NewWait, type PolledJ
 const MAX_POLLS_IN_FLIGHT = 256;
 /** Maximum polls per event-loop turn, because responses can arrive without yielding to the event loop. */
 const POLLS_PER_TURN = 64;
-/** Maximum announcements stored for jobs without a wait, because a webhook can arrive before the create's response. */
+/** Maximum announcements stored for jobs without a wait. A webhook can arrive before the create's response. */
 const MAX_NOTIFICATIONS = 256;
 /** Minimum delay between a poll and another one that a repeated notification triggers. */
 const MIN_REPEAT_MS = 2_500;
-/** Delay before a verified event ends a wait. A poll in this time has more details. */
+/** Delay before a verified event ends a wait. A poll during the delay returns more details. */
 const EVENT_DELAY_MS = 2_000;
 /** Age at which a poll counts as abandoned, because on Workers a request can end without cleanup. */
 const ABANDONED_MS = 5_000;
@@ -39,8 +39,8 @@ interface PollResult {
  * Schedules the polls of all waits of one account.
  *
  * A job is due one poll interval after its last poll. Due jobs are polled at the rate limit's pace, in the order of `rankOf`,
- * and all waits on the job get the result. Each wait polls and sleeps in its caller's context. If it ends, the job's next wait
- * polls. On Workers, requests can't share I/O objects, so each wait checks whether its job is due.
+ * and all waits on the job get the result. Each wait polls and sleeps in its caller's context. If one ends, the job's next
+ * wait polls. On Workers, requests can't share I/O objects, so each wait checks whether its job is due.
  */
 export class PollScheduler {
   readonly #clock: Clock;

@@ -41,7 +41,7 @@ export interface WebhookClient {
 export interface WebhookHandlerOptions extends Omit<VerifyWebhookOptions, 'secret'> {
   /**
    * Signing secret from the console's Webhooks tab, or up to 8 secrets during a rotation. Throws for a blank secret. Without a
-   * secret, each event gets a 500 response and `onError` is called. @default the secret of `client`
+   * secret, each event receives a 500 response and `onError` is called. @default the secret of `client`
    */
   readonly secret?: VerifyWebhookOptions['secret'];
   /** Listeners by event type. Returned promises are awaited. Events without a listener are acknowledged. */
@@ -62,13 +62,13 @@ export interface WebhookHandlerOptions extends Omit<VerifyWebhookOptions, 'secre
    * delivery can be handled, and the unfinished listener is reported to `onError`. @default 60_000
    */
   readonly leaseMs?: number | undefined;
-  /** A GenClient. Each event notifies its waits. Without `secret`, events are verified with the client's secret. */
+  /** A GenClient. Each event notifies the client's waits. Without `secret`, events are verified with the client's secret. */
   readonly client?: WebhookClient | undefined;
   /** Replaces a missing `waitUntil` of the runtime's context, for example with Next.js's `after`. */
   readonly waitUntil?: WaitUntil | undefined;
   /**
    * Called for every rejected request (a WebhookVerificationError, without an event) and when a listener or the store
-   * fails. Errors that it throws are ignored. @default console.error, without forged and stale requests
+   * fails. Errors that it throws are ignored. @default console.error, except for invalid requests such as forged or stale ones
    */
   readonly onError?: ((error: unknown, event?: WebhookEvent) => unknown) | undefined;
 }
@@ -131,7 +131,7 @@ const STATUS_OF_VERDICT: { readonly [V in Verdict]: number } = {
   unclaimed: 500,
 };
 
-/** A delivery that arrives while another one is handled waits up to one second, and then gets a 503 response. */
+/** A delivery that arrives while another one is handled waits up to one second, and then receives a 503 response. */
 const PAUSES_MS = [25, 50, 100, 200, 300, 325];
 
 /** Maximum handled events in the memory of a handler without a store. */

@@ -116,7 +116,7 @@ function eventRecord(store: Store, id: string) {
   const update = <T>(decide: (state: string | undefined) => Decision<T>) =>
     updateGroup(group, [STATE_KEY], ({ values }) => decide(values[STATE_KEY]));
   return {
-    /** Claims the event. Exactly one of several concurrent claims gets `new`. */
+    /** Claims the event. Exactly one of several concurrent claims resolves with `new`. */
     claim: (leaseMs: number) =>
       update<ClaimResult>((state) => {
         // If the store's response was lost, the claim may be our own.
@@ -126,7 +126,7 @@ function eventRecord(store: Store, id: string) {
       }),
     complete: () =>
       update(() => ({ changes: { [STATE_KEY]: { value: HANDLED, ttlMs: HANDLED_TTL_MS } }, result: undefined })),
-    /** Releases the claim, so that the next one gets `new`. */
+    /** Releases the claim, so that the next one resolves with `new`. */
     release: () => update((state) => ({ changes: state === ownState ? { [STATE_KEY]: null } : {}, result: undefined })),
   };
 }

@@ -165,7 +165,7 @@ interface VerifiedMark extends Pick<VerifiedWebhook, 'body' | 'signature'> {
   readonly event: object;
 }
 
-/** Marks an event as verified. The mark contains the signed bytes, so later changes of the event have no effect on it. */
+/** Marks an event as verified. The mark contains the signed bytes, so later changes to the event have no effect on the mark. */
 export function markVerified(event: WebhookEvent, body: RawBody, signature: string): WebhookEvent {
   return Object.defineProperty(event, VERIFIED, { value: Object.freeze<VerifiedMark>({ body, signature, event }) });
 }

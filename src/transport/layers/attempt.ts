@@ -55,7 +55,7 @@ export async function attempt<T>(call: Call<T>): Promise<LayerResult<T>> {
   }
 }
 
-/** Returns the login of a key function. The function has its own timeout, because the account is unknown until it returns. */
+/** Calls the key function and returns its login. Uses a separate timeout, because the attempt hasn't started. */
 export async function loadLogin(call: Call<unknown>): Promise<Login> {
   const deadline = newDeadline(call);
   try {

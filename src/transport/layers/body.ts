@@ -79,9 +79,9 @@ export const filesLayer: Layer = async (call, next) => {
 };
 
 /**
- * Sends the body with its uploads. If the service no longer has an upload of an earlier call, uploads the file again, once. Retries
- * with the same idempotency key first, because a rejection may not use it up. After another rejection, retries with a derived
- * key.
+ * Sends the body with its uploads. If the service no longer has an upload of an earlier call, uploads the file again, once, and
+ * retries with the same idempotency key, because a rejected create may not use up its key. After another rejection, retries with
+ * a derived key.
  */
 async function sendWithFiles<T>(call: Call<T>, next: Next<T>, files: RequestFiles): Promise<LayerResult<T>> {
   const { options, core, idempotencyKey: key } = call;

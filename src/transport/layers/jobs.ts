@@ -47,7 +47,7 @@ export function createJobReporter(core: ReporterCore): JobReporter {
   return {
     trackCreate: (create) => logOf(credentials.account())?.trackCreate(create),
     async reportJob({ request, body, idempotencyKey, label, trace, sent, signal }, snapshot) {
-      // Log them once, because each poll repeats them, and the result of a wait, a queue, or a batch doesn't contain them.
+      // Log each warning once: every poll repeats it, and the result of a wait, a queue, or a batch doesn't contain it.
       for (const warning of snapshot.warnings ?? []) {
         const line = `job ${snapshot.job.id}: ${warning}`;
         if (!warnedLines.has(line)) core.warn(line);
@@ -111,7 +111,7 @@ function learnJob(account: ClientAccount, pricedCall: PricedCall, { job, quotedT
   if (tokens !== undefined) account.learned.prices.learn(priceClassOf(pricedCall), tokens);
 }
 
-/** Returns true if something needs the job's end. Otherwise, nothing is stored about it. */
+/** Returns true if something needs the job's end. Otherwise, nothing is stored about the job. */
 function isWatched(core: ReporterCore, jobId: string, account = core.credentials.account()): boolean {
   const { config, channels } = core;
   return (

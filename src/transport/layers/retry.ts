@@ -14,13 +14,13 @@ const RETRY = { firstMs: 500, maxMs: 8_000 };
 const MAX_WAIT_FACTOR = 10;
 
 interface RetryProgress {
-  /** 429s since the last other failure. */
+  /** Number of 429s since the last failure of another kind. */
   waits: number;
   /** Total time waited for 429s. */
   waitedMs: number;
   /** If true, an attempt got no usable response, so the service may have processed it. */
   responseLost: boolean;
-  /** Waits for a file that the service is still publishing, and the time left for them. */
+  /** Number of waits for a file that the service is still publishing, and the time left for such waits. */
   fileWaits: number;
   fileLeftMs?: number;
 }
@@ -87,7 +87,7 @@ function isUnpublished({ kind }: Call<unknown>, error: unknown): boolean {
   return kind.type === 'stream' && kind.request.publishingMs !== undefined && mayAppearLater(error);
 }
 
-/** Waits for a file that the service is still publishing. Returns false if its time to publish is over. */
+/** Waits for a file that the service is still publishing. Returns false if the time to publish the file is over. */
 async function waitForFile<T>(call: Call<T>, progress: RetryProgress, error: Error): Promise<boolean> {
   const { kind } = call;
   if (kind.type !== 'stream') return false;

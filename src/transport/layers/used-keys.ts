@@ -36,7 +36,7 @@ export const usedKeysLayer: Layer = async (call, next) => {
   }
 };
 
-/** Rejects a call whose idempotency key returned a job that another call created. */
+/** Rejects a call whose idempotency key returned a job that the call can't have created, such as a video for an image. */
 export const ownJobLayer: Layer = async (call, next) => {
   const result = await next(call);
   const job = snapshotIn(call, result)?.job;
