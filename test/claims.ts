@@ -166,7 +166,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     [
       'a process retains its last 10,000 jobs',
       'test/events/memory.test.ts',
-      'is limited to 10,000 jobs across all accounts, and ends older traces',
+      'is limited to 10,000 jobs across all accounts, and the traces of evicted jobs end',
     ],
   ],
   'docs/files.md': [
@@ -292,7 +292,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     [
       'The API key is sent to the origin of `baseUrl` and nowhere else',
       'test/transport/redirects.test.ts',
-      "of a stream to another origin is followed without the client's API key and headers",
+      'that sends a download to another origin is followed without the API key and the custom headers',
     ],
     [
       'Errors, log lines, `toJSON`, inspection, and stacks contain no key and no webhook secret',

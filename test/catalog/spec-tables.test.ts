@@ -91,19 +91,22 @@ describe('the endpoints', () => {
     expect(sandbox.requests[0]?.code).not.toBe('not_found');
   });
 
-  it.each(endpoints)('$method $path needs an API key with its scope in the sandbox', async ({ method, path, call }) => {
-    const sandbox = createSandbox();
-    const codeFor = async (key: string) => {
-      const headers = { authorization: `Bearer ${key}` };
-      await sandbox.fetch(sandbox.baseUrl + path.replace(/\{\w+\}/, 'x'), { method, headers });
-      return sandbox.requests.at(-1)?.code;
-    };
-    const expected = {
-      'models.list': [null, null],
-      'models.integrationData': ['invalid_api_key', null],
-    }[call] ?? ['invalid_api_key', 'scope_missing'];
-    expect([await codeFor('wrong'), await codeFor(sandbox.createKey({ scopes: [] }))]).toEqual(expected);
-  });
+  it.each(endpoints)(
+    "$method $path needs an API key with the endpoint's scope in the sandbox",
+    async ({ method, path, call }) => {
+      const sandbox = createSandbox();
+      const codeFor = async (key: string) => {
+        const headers = { authorization: `Bearer ${key}` };
+        await sandbox.fetch(sandbox.baseUrl + path.replace(/\{\w+\}/, 'x'), { method, headers });
+        return sandbox.requests.at(-1)?.code;
+      };
+      const expected = {
+        'models.list': [null, null],
+        'models.integrationData': ['invalid_api_key', null],
+      }[call] ?? ['invalid_api_key', 'scope_missing'];
+      expect([await codeFor('wrong'), await codeFor(sandbox.createKey({ scopes: [] }))]).toEqual(expected);
+    },
+  );
 
   it.each(endpoints.filter(({ limit, method }) => limit !== undefined && method !== 'HEAD'))(
     '$method $path counts against $limit through client.request, too',
@@ -125,7 +128,7 @@ describe('the endpoints', () => {
     expect(requests).toHaveLength(1);
   });
 
-  it('receives `mode` from characters.register, but not from characters.create', async () => {
+  it('receive `mode` from characters.register, but not from characters.create', async () => {
     const { client, requests } = stubbed(respond);
     await client.characters.register({ name: 'Ann', upload_id: 'u' });
     await client.characters.create({ name: 'Ann', prompt: 'x' });
@@ -186,7 +189,7 @@ describe('the limits', () => {
   });
 });
 
-describe('the numbers', () => {
+describe('the constants', () => {
   it('match the documentation', () => {
     const uploads = Object.entries(UPLOAD_BYTES).map(([type, bytes]) => [type, `${bytes / 1024 ** 2} MB`]);
     expect(Object.fromEntries(uploads)).toEqual(limits.uploadBytes);

@@ -32,7 +32,7 @@ const BAD_KEY = 'idempotency_key must be a string of 1 to 255 printable ASCII ch
 const NO_URL = 'is a URL. Pass it in the field for URLs.';
 const NO_FILE = 'Pass a file path, a URL, or an upload ID. Paths are relative to the prompts file.';
 
-/** Returns rows of a table of invalid rows: one for each value of the field. */
+/** Returns test cases with an invalid row for each value of the field. */
 const rowsWith = (field: string, values: readonly unknown[], problem: string) =>
   values.map((value): [unknown, string] => [{ prompt: 'a', [field]: value }, problem]);
 

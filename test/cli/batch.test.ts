@@ -148,7 +148,7 @@ describe('standard input', () => {
 });
 
 describe('failed rows', () => {
-  it("don't stop the others, exit with 1, and get new jobs only with --retry-failed", async () => {
+  it("don't stop the others, cause exit code 1, and get new jobs only with --retry-failed", async () => {
     prompts(IMAGE, { call: 'images', params: { prompt: 'a [fail:generation_failed]' } });
     const { code, stdout, stderr } = await batch();
     expect(code).toBe(1);

@@ -95,7 +95,7 @@ export function batchOn(fixture: ReturnType<typeof cliOnSandbox>) {
 
 /**
  * Returns a function that creates clients. They reach the sandbox without a port, and have no API key unless one is passed.
- * Each test uses its own account, so that the process remembers no creates of earlier tests.
+ * Each test uses its own account, so that the process remembers no creates from earlier tests.
  */
 function clientOf(sandbox: Sandbox, account: string): (options: ClientOptions) => GenClient {
   return (options) =>

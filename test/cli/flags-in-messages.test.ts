@@ -25,7 +25,7 @@ it("download of a failed job doesn't suggest downloading it", async () => {
   expect(stderr).not.toContain('gen-client download');
 });
 
-it("an error for a missing job doesn't claim that it continues", async () => {
+it("an error for an unknown job doesn't claim that the job continues", async () => {
   const { code, stderr } = await cli('wait', 'job_nope');
   expect(code).toBe(2);
   expect(stderr).not.toMatch(/continues|gen-client wait/);

@@ -5,7 +5,7 @@ import { cliOnSandbox, QUICK } from './cli-on-sandbox.js';
 const fixture = cliOnSandbox();
 const { sandbox, cli, start } = fixture;
 
-it('Ctrl-C during a wait prints the command that continues, which works', async () => {
+it('Ctrl-C during a wait prints a command that continues the wait', async () => {
   const run = start('video', 'a [slow:2s]', '--out', 'fox.mp4', ...QUICK);
   await run.shows('processing');
   run.interrupt();

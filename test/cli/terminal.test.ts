@@ -60,7 +60,7 @@ it.skipIf(process.platform !== 'linux')(
 );
 
 it.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
-  '%s exits a wait with 130 and prints the command that continues it',
+  '%s ends a wait with exit code 130, and the command that continues it is printed',
   async (name) => {
     const run = spawnCli(['video', 'a [slow:60s]', '--poll', '100ms'], { env: env(), cwd: folder });
     await run.shows('processing');

@@ -1,4 +1,4 @@
-// Every error of a create includes its idempotency key, because calling again with it never creates a second job.
+// Every error from a create includes its idempotency key, because repeating the call with that key never creates a second job.
 import { describe, expect, it } from 'vitest';
 import { type ClientOptions, createBudget, type GenClient, GenError } from '../../src/index.js';
 import { createStore } from '../../src/ledger/stores.js';

@@ -30,7 +30,7 @@ const CLASSES: Readonly<Record<number, typeof APIError>> = {
 };
 const classOf = (status: number) => CLASSES[status] ?? (status >= 500 ? ServerError : APIError);
 
-/** Possible positions of the code and the message. The service documents none. */
+/** Possible positions of the code and the message. The service documents no position. */
 const ENVELOPES: readonly (readonly [string, (code: string, message: string) => unknown])[] = [
   ['error.code', (code, message) => ({ success: false, error: { code, message } })],
   ['error.type', (type, message) => ({ error: { type, message } })],

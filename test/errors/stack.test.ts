@@ -46,7 +46,7 @@ const CALLS = [
   'await client.videos.createAndWait({ prompt: "" });',
   'await client.uploads.upload(5);',
 ];
-/** Each of these prints at most 2 kB. */
+/** Calls with a misspelled option. The error of each prints at most 2 kB. */
 const MISSPELLED = [
   'await client.videos.create({ prompt: "a fox" }, { timeoutMS: 5 });',
   'await client.videos.createAndWait({ prompt: "a fox" }, { timeoutMS: 5 });',

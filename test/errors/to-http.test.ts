@@ -139,7 +139,7 @@ describe('in a framework', () => {
   const createWithRevokedKey = () => client.videos.create({ prompt });
   const invalidInput = () => client.videos.create({ prompt, duration: 7 as never });
 
-  test("Fastify responds 502 for the app's API key and 400 for invalid input without any code", async () => {
+  test('Fastify responds 502 for an invalid API key of the app and 400 for invalid input by default', async () => {
     const app = fastify();
     app.get('/key', createWithRevokedKey);
     app.get('/input', invalidInput);
@@ -148,7 +148,7 @@ describe('in a framework', () => {
     await app.close();
   });
 
-  test("Express responds 400 for invalid input without any code, and 502 for the app's API key with toHttp", async () => {
+  test('Express responds 400 for invalid input by default, and 502 for an invalid API key of the app with toHttp', async () => {
     const app = express();
     app.get('/key', createWithRevokedKey);
     app.get('/input', invalidInput);

@@ -1,5 +1,5 @@
-// One replica of an app. It creates videos, polls every replica's jobs, receives webhooks, and reports its hook's charges
-// to the parent.
+// One replica of an app. It creates videos, waits for the specified jobs, receives webhooks, and sends the charges that its
+// hook receives to the parent.
 import { createServer } from 'node:http';
 import { fileStore, toNodeHandler } from '../../src/adapters/node/index.js';
 import { GenClient } from '../../src/index.js';

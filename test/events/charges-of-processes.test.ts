@@ -1,4 +1,5 @@
-// A job's charge is reported once, even if several processes poll it and receive its webhook, and its creator crashes.
+// A job's charge is reported once, even if several processes poll the job and receive its webhook,
+// or the process that created the job crashes.
 import type { ChildProcess, Serializable } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -65,7 +66,7 @@ async function startReplicas(path: string) {
 }
 
 it.each([
-  ['polls and webhooks end the jobs', false],
+  ['outcomes arrive through polls and webhooks', false],
   ['the process that created the jobs crashes', true],
 ])(
   'processes that share a store report each charge once if %s (real processes)',

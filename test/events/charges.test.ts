@@ -1,4 +1,4 @@
-// The process that created a job reports its charge once, whether a poll or a webhook ends the job.
+// The process that created a job reports its charge once, whether it learns the outcome from a poll or a webhook.
 import { describe, expect, it } from 'vitest';
 import { type ClientOptions, createBudget, type JobEvent, memoryStore } from '../../src/index.js';
 import { createSandbox, type Sandbox } from '../../src/sandbox/index.js';

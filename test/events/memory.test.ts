@@ -70,7 +70,7 @@ describe("a process's memory of jobs", () => {
     expect(client.estimate({ call: 'videos', duration: 4 })).toEqual({ tokens: 4, basis: 'learned' });
   });
 
-  test('is limited to 10,000 jobs across all accounts, and ends older traces', async () => {
+  test('is limited to 10,000 jobs across all accounts, and the traces of evicted jobs end', async () => {
     const endedTraces = recordEndedTraces();
     const [first, second] = [openClient({ onJob() {} }), openClient({ onJob() {} })];
     for (let count = 0; count < 100; count++) {

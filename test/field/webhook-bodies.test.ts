@@ -75,7 +75,7 @@ const ROWS: readonly Row[] = [
     unless: INFLATED,
   },
   { source: 'body-parser: an empty body', signedText: () => '', expected: '400 event_malformed' },
-  // express.json() rejects it.
+  // express.json() rejects the body.
   {
     source: 'body-parser: not JSON',
     signedText: () => '{',

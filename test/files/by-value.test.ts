@@ -81,7 +81,7 @@ describe('files instead of upload IDs', () => {
     expect(new Set(ids).size).toBe(4);
   });
 
-  it("leave withResponse the create's response, and the params unchanged", async () => {
+  it("leave the params unchanged, and let withResponse return the create's response", async () => {
     const { client } = createService();
     const params = { prompt, first_frame_upload_id: png() };
     const { data, attempts } = await client.videos.create(params).withResponse();

@@ -1,4 +1,4 @@
-// Reading a file over several responses, with recorded pauses.
+// Reading a file from several responses, with recorded pauses.
 import { describe, expect, it } from 'vitest';
 import { OutputReader, type OutputReading } from '../../src/downloading/output-reader.js';
 import { APIError, ConnectionError, type DownloadError, ServerError } from '../../src/errors/index.js';
@@ -41,7 +41,7 @@ function endlessResponse(chunks: readonly string[], headers: object = {}, status
   return { response: new Response(stream, { status, headers: { ...HEADERS, ...headers } }), reasons };
 }
 
-/** Creates a reader of these responses. Its pauses are recorded and end immediately. */
+/** Creates a reader for these responses. Its pauses are recorded and end immediately. */
 function startReading(responses: readonly (Response | Error)[], options: Partial<OutputReading> = {}) {
   const requestedRanges: unknown[] = [];
   const pauses: number[] = [];

@@ -9,7 +9,7 @@ const service = openPerTest(new LoopbackService());
 
 const open = (options = {}) => createClient(service).jobs.output('job_1', { resume: true, ...options });
 
-it('a resumable output has its headers, and its body resumes after interruptions', async () => {
+it('a resumable output has the headers of the file, and its body resumes after interruptions', async () => {
   const { etag } = service.addOutput('job_1', { body: MOVIE, cutAfter: [100, 0, 500_000] });
   const response = await open();
   expect([response.status, response.url]).toEqual([200, `${service.baseUrl}/v1/jobs/job_1/output`]);

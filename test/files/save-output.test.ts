@@ -137,7 +137,7 @@ describe('an existing file', () => {
     await expectMovie(first.path);
   });
 
-  it("with the caller's name resolves without a write if it is this job's, even after an interruption", async () => {
+  it("with a name that the caller chose resolves without a write if it is this job's, even after an interruption", async () => {
     const output = service.addOutput('job_1', { body: MOVIE });
     const first = await save();
     output.cutAfter.push(700_000);
@@ -163,7 +163,7 @@ describe('an existing file', () => {
     await expectMovie(join(directory, 'new.mp4'));
   });
 
-  it('is replaced through a link, and the link and its own mode remain', async () => {
+  it("is replaced through a link, and the link and the file's mode remain", async () => {
     const real = join(directory, 'real.mp4');
     await writeFile(real, 'old');
     await chmod(real, 0o640);

@@ -73,7 +73,7 @@ describe('an object is uploaded once while its upload exists', () => {
     expect(requestsTo('POST /v1/videos').map(({ status }) => status)).toEqual([200, 200]);
   });
 
-  it('with cleanup until its last job ends, and again for the next one', async () => {
+  it('and is deleted by cleanup after its last job, so the next job needs another upload', async () => {
     const { client, countUploads, requestsTo } = setUp();
     const file = png();
     const run = () => client.videos.createAndWait({ prompt, first_frame_upload_id: file }, { cleanup: 'after-job' });

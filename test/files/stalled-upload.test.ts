@@ -6,7 +6,7 @@ import { errorOf } from '../support/rejection.js';
 import { freshKey } from '../transport/support.js';
 
 const SIZE = 20_000_000;
-/** The client's `timeoutMs`, and the time for the last bytes in its socket's buffer. */
+/** The client's `timeoutMs`, plus the time allowed for the bytes left in the socket's buffer. */
 const STALL_MS = 300 + 10_486;
 
 it("an upload without progress times out, whatever the file's size", async () => {

@@ -20,13 +20,13 @@ export function openPerTest<T extends { open(): Promise<void>; close(): Promise<
 export const createMovie = (sizeBytes: number, step = 13) =>
   new Uint8Array(sizeBytes).map((_, at) => (at * step) % 249);
 
-/** The rejection of a file whose link has expired. */
+/** The response to a download whose link has expired. */
 export const EXPIRED = { status: 410, body: { error: { code: 'output_expired', message: 'Gone.' } } };
 
 /** Returns a call's error. */
 export const failure = async (work: Promise<unknown>) => (await rejection(work)) as Error & { readonly code?: string };
 
-/** Ends the pauses of this file's clients immediately. Deadlines don't change. */
+/** Ends the pauses of clients in the current test file immediately. Deadlines don't change. */
 export function quickPauses(): void {
   const { after } = systemClock;
   beforeAll(() => {

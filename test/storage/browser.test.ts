@@ -1,4 +1,4 @@
-// A <video> in Chromium plays and seeks files of the handler, on node:http and in workerd.
+// A <video> in Chromium plays files from the handler and seeks in them, with node:http and in workerd.
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -9,7 +9,7 @@ import { createSandbox } from '../../src/sandbox/index.js';
 import { type Browser, hasChromium, launch } from '../support/browser.js';
 import { miniflare, startWorker, type TestWorker } from './worker.js';
 
-/** Script that plays briefly, seeks, and returns the element's state. */
+/** Returns a script that plays briefly, seeks, and returns the element's state. */
 const PLAY = (url: string) => `(async () => {
   const video = document.createElement('video');
   video.muted = true;

@@ -170,7 +170,7 @@ describe('authorization', () => {
     expect(outputRequests().map(({ path }) => path)).toEqual(['/v1/jobs/job_9/output']);
   });
 
-  it('that throws gets a 500, reported to onError', async () => {
+  it('that throws causes a 500, and the error is reported to onError', async () => {
     const onError = vi.fn();
     const error = Object.assign(new Error('db down'), { status: 404 });
     const authorize = () => Promise.reject(error);
@@ -211,17 +211,17 @@ describe("a file that can't be served", () => {
     rejection: { status, body: { error: { code, message: 'No.' } } },
   });
 
-  it('of an unfinished job gets a 409', async () => {
+  it('of an unfinished job causes a 409', async () => {
     service.jobs.set('job_2', { id: 'job_2', status: 'processing' });
     service.addOutput('job_3', reject(409, 'output_not_ready'));
-    expect((await serve({}, '/files/job_2')).status).toBe(404); // The service doesn't know the job.
+    expect((await serve({}, '/files/job_2')).status).toBe(404); // The service reports an unknown job.
     expect((await serve({}, '/files/job_3')).status).toBe(409);
     service.addOutput('job_2', reject(404, 'output_not_found'));
     service.jobs.set('job_2', { id: 'job_2', status: 'processing' });
     expect((await serve({}, '/files/job_2')).status).toBe(409);
   });
 
-  it('gets a 404 if its job failed, and a 410 if its link expired', async () => {
+  it('causes a 404 if its job failed, and a 410 if its link expired', async () => {
     service.addOutput('job_2', reject(404, 'output_not_found'));
     service.jobs.set('job_2', { id: 'job_2', status: 'failed' });
     service.addOutput('job_3', reject(410, 'output_expired'));
@@ -233,16 +233,19 @@ describe("a file that can't be served", () => {
     [401, 'invalid_api_key', 502],
     [403, 'scope_missing', 502],
     [500, 'internal_error', 502],
-  ])('because of a %i %s from the service gets a %i, reported to onError', async (status, code, expected) => {
-    service.addOutput('job_1', reject(status, code));
-    const onError = vi.fn();
-    const response = await serve({ client: createClient(service, { maxRetries: 0 }), onError });
-    expect(response.status).toBe(expected);
-    expect(onError).toHaveBeenCalledOnce();
-    expect(await response.text()).not.toContain('key');
-  });
+  ])(
+    'rejected by the service with %i %s causes a %i, and the error is reported to onError',
+    async (status, code, expected) => {
+      service.addOutput('job_1', reject(status, code));
+      const onError = vi.fn();
+      const response = await serve({ client: createClient(service, { maxRetries: 0 }), onError });
+      expect(response.status).toBe(expected);
+      expect(onError).toHaveBeenCalledOnce();
+      expect(await response.text()).not.toContain('key');
+    },
+  );
 
-  it('because the service is busy gets a 503 with Retry-After', async () => {
+  it('causes a 503 with Retry-After if the service is busy', async () => {
     service.addOutput('job_1', reject(429, 'rate_limited'));
     const response = await serve({ client: createClient(service, { rateLimit: 'throw', maxRetries: 0 }) });
     expect([response.status, response.headers.has('retry-after')]).toEqual([503, true]);

@@ -302,14 +302,14 @@ describe('a redirect', () => {
   const other = openPerTest(new S3Double());
   const toOtherStore = () => ({ redirect: { status: 307, location: `${other.endpoint}/media/${KEY}` } });
 
-  it('of a HEAD is followed once, and its target receives the put directly', async () => {
+  it('in response to a HEAD is followed once, and the put is sent directly to its target', async () => {
     store.faults.push({ method: 'HEAD', ...toOtherStore() });
     expect(await copy({}, { retries: 0 })).toMatchObject({ existed: false });
     expect(other.objects.get(KEY)?.bytes.equals(MOVIE)).toBe(true);
     expect(store.sent('PUT')).toHaveLength(0);
   });
 
-  it('of a put is followed with a new signature', async () => {
+  it('in response to a put is followed with a new signature', async () => {
     store.faults.push({ method: 'PUT', ...toOtherStore() }, { method: 'PUT', ...toOtherStore() });
     expect(await copy({}, { retries: 0 })).toMatchObject({ existed: false, sha256: SHA256 });
     expect(other.objects.get(KEY)?.bytes.equals(MOVIE)).toBe(true);

@@ -1,4 +1,4 @@
-// Verifies AWS Signature Version 4. Written from its documentation, without code of src.
+// Verifies AWS Signature Version 4. Written from its documentation, without code from src.
 import { createHash, createHmac } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 

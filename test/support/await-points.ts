@@ -11,7 +11,7 @@ export interface Point {
   fire(fire: () => void): void;
   /** Lets the stopped work continue. */
   release(): void;
-  /** The point of the abort, or undefined if the program ended first. */
+  /** The point at which the program was aborted, or undefined if the program ended first. */
   readonly reached: string | undefined;
   /** Resolves at the abort. */
   readonly whenReached: Promise<void>;

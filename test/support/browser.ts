@@ -1,6 +1,6 @@
 import { findTool } from './real-tools.js';
 
-/** The part of playwright that the tests use. It isn't installed at the root. */
+/** The part of Playwright's API that the tests use. Playwright isn't installed at the root. */
 export interface Page {
   goto(url: string): Promise<unknown>;
   evaluate<T>(script: string): Promise<T>;
@@ -34,7 +34,7 @@ const chromium = findTool('chromium');
 const FLAGS =
   '--no-sandbox --disable-dev-shm-usage --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-sync --disable-component-update';
 
-/** True if Chromium is installed. */
+/** True if Playwright and Chromium are installed. */
 export const hasChromium = playwright !== undefined && chromium !== undefined;
 
 /** Starts Chromium with the back/forward cache, which playwright disables by default. */

@@ -3,7 +3,7 @@ import type { Reporter, Vitest } from 'vitest/node';
 import { CLAIMS, type Claim, titleMatches } from '../claims.js';
 import { ROOT } from './build.js';
 
-/** The used part of a test file's result. */
+/** The part of a test file's result that the reporter uses. */
 interface RunFile {
   readonly moduleId: string;
   readonly children: { allTests(): Iterable<{ readonly name: string; result(): { readonly state: string } }> };

@@ -3,7 +3,7 @@ const SAMPLE_MS = 300;
 const MIN_SHARE = 0.5;
 
 /**
- * Returns true, and logs it, if this process gets too little CPU for an assertion about time. Call it only after the
+ * Returns true and logs a message if this process gets too little CPU for an assertion about time. Call it only after the
  * assertion has failed: it keeps the process busy for 0.3 s.
  */
 export function isTooSlow(assertion: string): boolean {

@@ -5,7 +5,7 @@ import { text } from 'node:stream/consumers';
 
 export interface DelayedService {
   readonly baseUrl: string;
-  /** Returns how often a job was polled. */
+  /** Returns how many times a job was polled. */
   polls(id: string): number;
   /** Completes the job. */
   complete(id: string): void;

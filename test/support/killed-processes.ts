@@ -2,7 +2,7 @@ import type { ChildProcess } from 'node:child_process';
 import { expect } from 'vitest';
 import type { Sandbox } from '../../src/sandbox/index.js';
 
-/** Adds the complete lines that a process prints and its errors to `lines` when it closes. Resolves then. */
+/** When a process closes, adds its complete lines of output and its errors to `lines`, and resolves. */
 export function collectLines(process: ChildProcess, lines: string[]): Promise<void> {
   let [output, errors] = ['', ''];
   process.stdout?.on('data', (chunk) => {

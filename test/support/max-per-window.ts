@@ -1,4 +1,4 @@
-/** Returns the largest number of times within any window of this length. */
+/** Returns the largest number of timestamps within any window of this length. */
 export function maxPerWindow(times: readonly number[], windowMs: number): number {
   const sorted = times.toSorted((a, b) => a - b);
   let maximum = 0;

@@ -1,6 +1,6 @@
 import type { Reporter } from 'vitest/node';
 
-/** The used part of a test file's result. */
+/** The part of a test file's result that the reporter uses. */
 interface RunFile {
   readonly id: string;
   readonly children: { allTests(state: 'skipped'): Iterable<unknown> };

@@ -14,7 +14,7 @@ export interface SmallDisk {
 const FILLER = '.filler';
 const CHUNK = Buffer.alloc(64 * 1024, 1);
 
-/** Mounts a disk of this size at an empty folder. Without permission, logs it and returns undefined. */
+/** Mounts a disk of this size at an empty folder. Without permission, logs a message and returns undefined. */
 export function mountSmallDisk(folder: string, bytes: number): SmallDisk | undefined {
   const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', `size=${bytes}`, 'gen-client-test', folder]);
   if (mounted.status !== 0) {

@@ -12,7 +12,7 @@ export const COMPILERS = {
 } as const;
 export type Compiler = keyof typeof COMPILERS;
 
-/** Returns the first setting, or all of them before a release, when `EVERY_COMPILER` is 1. */
+/** Returns all settings if `EVERY_COMPILER` is 1, as before a release. Otherwise, returns only the first. */
 export function settingsToRun<Setting>(all: readonly Setting[]): readonly Setting[] {
   return process.env.EVERY_COMPILER === '1' ? all : all.slice(0, 1);
 }

@@ -12,7 +12,7 @@ const raw = createSandbox({ ...shared, seed: seed + 1 });
 const random = seeded(seed + 2);
 const faults: Record<string, number> = {};
 
-/** Each rule affects one request in 17. */
+/** Each rule affects about one request in 17. */
 const RULES: readonly FaultRule[] = [
   { reset: true },
   { commitThenDrop: true },

@@ -1,4 +1,5 @@
-// A program whose only job fails. It may close its store, reports its error and open timers, and exits.
+// A program whose only job fails. After that, its store stays open, closes, or hangs, as the argument specifies. The program
+// reports the error and its open timers, and exits.
 import { createBudget, createStore, GenClient, memoryStore } from '../../src/index.js';
 
 const [storeAtEnd = 'none'] = process.argv.slice(2);

@@ -24,7 +24,7 @@ it.each([
     try {
       expect(await receiveMessage(child)).toBe('JobFailedError');
       const startMs = performance.now();
-      // A hanging store may take its timeoutMs.
+      // A hanging store delays the message by up to its timeoutMs.
       const { timers } = await receiveMessage<{ timers: number }>(child, (message) => typeof message === 'object');
       if (storeAtEnd !== 'hangs') expect(timers).toBe(0);
       expect(await exit).toEqual([0, null]);

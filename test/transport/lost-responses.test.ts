@@ -63,7 +63,7 @@ describe('a rejection before the idempotency key is checked', () => {
 describe("a create whose upload the service doesn't know", () => {
   const notFound = () => json({ error: { code: 'upload_not_found' } }, { status: 404 });
 
-  /** Creates two videos from one file. The second create gets `responses` before the service reports a missing upload. */
+  /** Creates two videos from one file. The second create receives `responses` before the service reports a missing upload. */
   async function countUploads(...responses: readonly (() => Response)[]): Promise<number> {
     const clock = virtualClock();
     let uploads = 0;

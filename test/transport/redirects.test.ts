@@ -29,14 +29,14 @@ const redirectTo =
     new Response(null, { status, headers: { location } });
 
 describe('a redirect', () => {
-  it('of a GET within the origin is followed with the API key', async () => {
+  it('that keeps a GET on the same origin is followed with the API key', async () => {
     const { client, requests } = stubbed([redirectTo('/moved/jobs/1'), () => json(created())]);
     expect((await client.jobs.get('job_1')).id).toBe('job_1');
     expect(requests[1]?.url).toBe('https://service.test/moved/jobs/1');
     expect(requests[1]?.headers.authorization).toBe(requests[0]?.headers.authorization);
   });
 
-  it('of a JSON GET to another origin is rejected with an error that shows the origin but not the query', async () => {
+  it('that sends a JSON GET to another origin is rejected with an error that shows the origin but not the query', async () => {
     const { client, requests } = stubbed(redirectTo('https://elsewhere.test/x?signature=secret'));
     const error = (await rejection(client.jobs.get('job_1'))) as APIError;
     expect(error).toBeInstanceOf(APIError);
@@ -48,7 +48,7 @@ describe('a redirect', () => {
   });
 
   it.each([301, 302, 303, 307, 308])(
-    'of a POST with %i is rejected, and the other server receives no request (real servers)',
+    'with %i in response to a POST is rejected, and the other server receives no request (real servers)',
     async (status) => {
       let elsewhere = 0;
       const other = await serve((_request, response) => {
@@ -88,7 +88,7 @@ describe('a redirect', () => {
     expect(requests).toHaveLength(6);
   });
 
-  it("of a stream to another origin is followed without the client's API key and headers", async () => {
+  it('that sends a download to another origin is followed without the API key and the custom headers', async () => {
     const received: NodeJS.Dict<string | string[]>[] = [];
     const storage = await serve((request, response) => {
       received.push(request.headers);
@@ -135,7 +135,7 @@ describe('a redirect', () => {
 describe('bytes sent to an absolute URL', () => {
   const target = { name: 'put', headers: { 'content-type': 'image/png' }, repeatable: true } as const;
 
-  it("include the API key only for the service's own origin", async () => {
+  it("are sent with the API key only to the service's own origin", async () => {
     const received: object[] = [];
     const fetch = async (_url: string, { headers }: RequestInit) => {
       received.push(Object.fromEntries(new Headers(headers)));

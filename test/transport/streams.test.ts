@@ -127,7 +127,7 @@ describe('uploaded bytes', () => {
     await server.close();
   });
 
-  describe('to a storage that never responds', () => {
+  describe('to storage that never responds', () => {
     fakeTimers();
     const rejectedUpload = (body: (onProgress: () => void) => BodyInit, headers = {}) => {
       const transport = stubbedTransport(never, { timeoutMs: 1_000, maxRetries: 0 });

@@ -113,7 +113,7 @@ function oneLetterParameters(node: ts.Node): string[] {
   const letters: string[] = [];
   const visit = (child: ts.Node) => {
     if (ts.isTypeParameterDeclaration(child) && child.name.text.length === 1) letters.push(child.name.text);
-    // Members are in the list of names themselves.
+    // Members have their own entries in the list of names.
     if (!(ts.isTypeElement(child) || ts.isClassElement(child))) ts.forEachChild(child, visit);
   };
   if (ts.isTypeElement(node) || ts.isClassElement(node)) ts.forEachChild(node, visit);

@@ -43,7 +43,7 @@ export function perField(): Snippet[] {
   );
 }
 
-/** Returns snippets that pass a file to every documented field for an upload ID, and both to lists of IDs. */
+/** Returns snippets that pass a file to every documented field for an upload ID, and IDs mixed with files to the list fields. */
 export function perUpload(): Snippet[] {
   return Object.entries(fields).flatMap(([call, rows]) =>
     (rows as readonly Field[])

@@ -1,6 +1,6 @@
 import { snippetsOf } from './snippet.js';
 
-// A comment line contains a snippet's name and, if it must not compile, the error's position and text.
+// A comment line contains a snippet's name and, if the snippet must not compile, the error's position and text.
 
 /** Code that must compile. */
 const COMPILES = `

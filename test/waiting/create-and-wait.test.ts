@@ -108,7 +108,7 @@ describe('createAndWait', () => {
     expect(error).toMatchObject({ code: 'generation_timeout', job: { id: 'job_k:r2', tries: [{}, {}] } });
   });
 
-  it("calls onCreated once per job, in its caller's context, even if a later create is first rejected", async () => {
+  it("calls onCreated once per job, in the caller's async context, even if a later create is first rejected", async () => {
     const { run, rejections, sent } = setup([pending(30), DONE]);
     const tenant = new AsyncLocalStorage<string>();
     const created: string[] = [];

@@ -1,4 +1,4 @@
-// A failed poll of a paid job must not end its wait, use up other jobs' polls, or cause a busy loop.
+// Most failed polls of a paid job must not end its wait. None may use up other jobs' polls or cause a busy loop.
 import { describe, expect, it } from 'vitest';
 import { RateLimitError } from '../../src/errors/index.js';
 import type { ClientOptions } from '../../src/index.js';
@@ -73,7 +73,7 @@ describe('a key function', () => {
     expect(error).toMatchObject({ name: 'WaitTimeoutError', cause: { name: 'ConnectionError', cause } });
   });
 
-  it('that is missing ends the wait immediately', async () => {
+  it('that is missing, like any other API key, ends the wait immediately', async () => {
     const { client } = stubbed(done, { apiKey: undefined });
     await expect(client.waitForJob('job_1')).rejects.toThrow('apiKey is missing');
   });

@@ -1,4 +1,4 @@
-// Each invalid wait option rejects before any request, with a message that describes the valid values.
+// Each invalid wait option makes its call reject before any request, with a message that describes the valid values.
 import { describe, expect, it } from 'vitest';
 import { GenError } from '../../src/errors/index.js';
 import type { Recover } from '../../src/rules/run-state.js';

@@ -39,7 +39,7 @@ describe('polls', () => {
     expect(release(queue, NOW + 572)).toMatchObject({ out: { length: 1 }, waitMs: 571 });
     for (const id of ['a', 'b', 'c', 'd', 'e']) queue.add(entry(id, { eager: 1 }));
     expect(release(queue, NOW + 572)).toEqual({ out: ['a', 'b', 'c', 'd'], waitMs: 571 });
-    // Idle time accumulates at most 10 % of the limit.
+    // Idle time accumulates at most 10% of the limit.
     expect(release(queue, NOW + 3_600_000).out).toHaveLength(8);
     expect(release(queue, NOW).out).toEqual([]);
   });
@@ -63,7 +63,7 @@ describe('polls', () => {
     expect(release(fullQueue(), NOW, 0).out).toHaveLength(1);
   });
 
-  it('have an estimated wait for an urgent job after all due ones', () => {
+  it('have an estimated wait for an urgent job if all due ones come first', () => {
     expect(createQueue(NO_LIMITS, { due: 5, urgent: 5 }).freeInMs(NOW)).toBe(0);
     expect(Math.round(createQueue(pollLimits(), { due: 2, urgent: 1 }).freeInMs(NOW))).toBe(1_714);
     const queue = createQueue(pollLimits());

@@ -1,4 +1,4 @@
-// A job that ends immediately says little about the duration of others, so they must still be polled.
+// A job that ends immediately says little about how long other jobs take, so it must not delay their polls.
 import { GenClient } from 'gen-client';
 import { describe, expect, it, vi } from 'vitest';
 import { fakeTimers } from '../support/fake-timers.js';

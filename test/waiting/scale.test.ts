@@ -58,7 +58,7 @@ describe('waiting for many concurrent jobs, with 120 polls a minute', () => {
 
   it('polls a job at most about once per poll interval while slots are free', async () => {
     const { polls } = await meanMetrics(20, 5);
-    // 4 images for 6 s, 8 videos for 48 s, 6 for 150 s, 2 for 360 s.
+    // 4 images take 6 s each, 8 videos 48 s, 6 videos 150 s, and 2 videos 360 s.
     expect(polls).toBeLessThan((4 * 6) / 2.5 + (8 * 48 + 6 * 150 + 2 * 360) / 10 + 20);
   });
 
@@ -79,7 +79,7 @@ describe('waiting for many concurrent jobs, with 120 polls a minute', () => {
     60_000,
   );
 
-  it('ends every wait if 10 % of the webhooks are lost, each at most a poll interval late', async () => {
+  it('ends every wait if 10% of the webhooks are lost, each at most a poll interval late', async () => {
     const lossy = await meanMetrics(20, 10, { webhooks: 0.9 });
     expect(lossy.failed).toBe(0);
     expect(lossy.worstDelayMs).toBeLessThan(25_000);

@@ -228,7 +228,7 @@ describe('500 waits with webhooks', () => {
     expect(polls).toBeLessThanOrEqual(450);
   });
 
-  it('end within 6 s on average if 10 % of the webhooks are lost', async () => {
+  it('end within 6 s on average if 10% of the webhooks are lost', async () => {
     const { meanDelayMs, polls, failed } = await measure(500, { kinds, webhooks: 0.9, deliveryMs: 0 });
     expect(failed).toBe(0);
     expect(meanDelayMs).toBeLessThan(6_000);

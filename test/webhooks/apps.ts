@@ -48,7 +48,7 @@ export const inFastify =
     return runningApp(url, () => app.close());
   };
 
-/** A Nest app without decorators, which esbuild doesn't compile. */
+/** A Nest app, set up without decorator syntax. */
 export const inNest =
   (mount: (app: { use(path: string, handler: unknown): void }) => unknown): App =>
   async () => {

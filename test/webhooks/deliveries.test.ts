@@ -11,7 +11,7 @@ import { claimElsewhere, delivery, event, handlerOf, NOW_MS, pendingWork, SECRET
 beforeAll(quiet);
 
 describe.each(['before', 'after'] as const)('duplicates, acknowledged %s the work', (ack) => {
-  test.each([1, 5])('sent fifty times to %i processes are handled once', async (processes) => {
+  test.each([1, 5])('are handled once, even if fifty reach %i processes', async (processes) => {
     const work = pendingWork();
     const shared = memoryStore();
     const options = { ack, store: shared, on: { '*': work.run } };

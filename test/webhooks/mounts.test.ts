@@ -55,7 +55,7 @@ const onLambda = () => {
   return handle(app) as (event: never) => Promise<unknown>;
 };
 
-/** The code of each row in the guides' tables. */
+/** The code of the rows in the guides' tables, except those in `IN_RUNTIMES`. */
 const MOUNTS: Record<string, App> = {
   'Next.js, App Router': inProcess((request) => (isProxyPath(request.url) ? proxy(request) : handler(request, {}))),
   'Next.js, Pages Router': inPagesRouter(({ url }) => toNodeHandler(isProxyPath(url) ? proxy : handler)),

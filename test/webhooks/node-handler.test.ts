@@ -248,7 +248,7 @@ describe('a handler', () => {
       throw new Error('broken');
     },
     'that rejects': () => Promise.reject(new Error('broken')),
-    // @ts-expect-error: JavaScript callers may forget it.
+    // @ts-expect-error: JavaScript callers may forget to return one.
     'that returns no Response': () => undefined,
     'that returns a Response with a used body': async () => {
       const used = new Response('used');

@@ -25,7 +25,7 @@ export async function compileForNest(program: string): Promise<string> {
     format: 'esm',
     target: 'node22',
     external: ['@nestjs/*'],
-    // The published package.
+    // The built package.
     alias: { 'gen-client/node': join(ROOT, 'dist/node.js'), 'gen-client/webhooks': join(ROOT, 'dist/webhooks.js') },
     tsconfigRaw: { compilerOptions: { experimentalDecorators: true } },
   });

@@ -73,7 +73,7 @@ describe('the body', () => {
     expect(error).toMatchObject({ reason: 'body_unavailable', message: expect.stringContaining('verify first') });
   });
 
-  test('is rejected with its cause if the connection is lost', async () => {
+  test('is rejected with the underlying error as the cause if the connection is lost', async () => {
     const broken = new ReadableStream({ pull: (controller) => controller.error(new Error('reset')) });
     const error = await verificationError(verifyWebhook(streamingRequest(broken, headers), { secret, now }));
     const message = expect.stringContaining('reset');

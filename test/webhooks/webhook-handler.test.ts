@@ -254,7 +254,7 @@ describe('signWebhook', () => {
   });
 
   test.each([undefined, null, 7])('rejects %j as an event', async (invalid) => {
-    // @ts-expect-error: JavaScript callers may forget it.
+    // @ts-expect-error: JavaScript callers may forget the event.
     const rejected = signWebhook(invalid, { secret: SECRET });
     await expect(rejected).rejects.toThrow('event must be an object or a string');
   });
@@ -283,7 +283,7 @@ describe('without onError, the console', () => {
     expect(consoleError.mock.calls).toEqual([[error, event]]);
   });
 
-  test("receives a missing secret's error with each event, not when the handler is created", async () => {
+  test('receives the error for a missing secret with each event, not when the handler is created', async () => {
     const handler = createWebhookHandler({ secret: undefined });
     expect(consoleError).not.toHaveBeenCalled();
     const response = await handler(await delivery());

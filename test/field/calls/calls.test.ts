@@ -39,7 +39,7 @@ describe('client.request', () => {
   });
 });
 
-describe('a URL of the params', () => {
+describe('a URL in the params', () => {
   it.each<[params: object, message: string]>([
     // P7: the quickstart's code without APP_URL.
     [{ webhook_url: 'undefined/api/webhooks' }, 'webhook_url: must be an absolute URL'],

@@ -1,4 +1,4 @@
-// Rejections by the service, pages of proxies, errors with status 200, and the formats of Retry-After.
+// Rejections by the service, HTML pages from proxies, errors with status 200, and the formats of Retry-After.
 import { afterEach, describe, expect, it } from 'vitest';
 import { APIError, GenClient, type GenError, RateLimitError, ResponseError } from '../../../src/index.js';
 import {
@@ -132,7 +132,7 @@ describe('a response with status 200', () => {
     expect(await client.jobs.get('job_1')).toMatchObject({ id: 'job_1' });
   });
 
-  it("and an error to an upload's PUT rejects with the error's code", async () => {
+  it("and an error for an upload's PUT rejects with the error's code", async () => {
     const sandbox = createSandbox();
     const body = { data: null, error: { code: 'dispatch_disabled', message: 'Come back later.' } };
     const fetch = async (input: string, init?: RequestInit) =>

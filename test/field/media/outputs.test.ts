@@ -1,4 +1,4 @@
-// Download responses as services, storages, and proxies send them. Each row lists its source.
+// Download responses as services, object stores, and proxies send them. Each row lists its source.
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
