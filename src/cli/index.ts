@@ -11,7 +11,7 @@ process.stdout.on('error', ({ code, message }: NodeJS.ErrnoException) => {
 });
 
 const code = await main(process.argv.slice(2), process);
-// Flushes pipes. Doesn't wait for anything else: a store on a full disk retries its writes for minutes.
+// Flush the pipes, but wait for nothing else: a store on a full disk retries its writes for minutes.
 for (const stream of [process.stdout, process.stderr]) await new Promise((resolve) => stream.write('', resolve));
 await new Promise((resolve) => setImmediate(resolve));
 process.exit(process.exitCode || code);

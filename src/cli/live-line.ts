@@ -21,7 +21,7 @@ export interface LiveLine {
   end(): void;
 }
 
-/** Returns undefined if nothing should be animated: without a terminal, in CI, or with NO_COLOR. */
+/** Returns a live line, or undefined if nothing should be animated: without a terminal, in CI, or with NO_COLOR. */
 export function liveLineOf({ stderr, env }: LiveHost): LiveLine | undefined {
   if (!stderr.isTTY || env.CI || env.NO_COLOR || env.TERM === 'dumb') return undefined;
   const update = createLogUpdate(stderr, { showCursor: true });

@@ -41,7 +41,7 @@ export interface Session {
   next: NextStep | undefined;
   /** Exit code if the command doesn't throw. */
   exitCode: number;
-  /** Returns the client for `GEN_API_KEY` and `baseUrl`. With options, it doesn't report waits and retries. */
+  /** Returns the client for `GEN_API_KEY` and `baseUrl`. A client with options doesn't report waits and retries. */
   readonly client: (options?: ClientOptions) => GenClient;
 }
 

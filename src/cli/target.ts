@@ -15,8 +15,8 @@ type SaveFlags = { readonly out?: string | undefined; readonly force?: boolean |
 export const STDOUT = '-';
 
 /**
- * Checks that a job's file can be written, before the job is charged. Creates a directory that ends in a slash. If `mayExist`,
- * `saveOutput` later compares an existing file with the job's. Throws a UsageError about `--out`.
+ * Checks that a job's file can be written, before the job is charged. Creates the directory if the path ends in a
+ * slash. If `mayExist`, `saveOutput` later compares an existing file with the job's. Throws a UsageError about `--out`.
  */
 export function checkOutputPath(
   { terminal }: Session,

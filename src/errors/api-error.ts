@@ -54,7 +54,7 @@ export class AuthenticationError extends APIError {
     return 'GenError/APIError/AuthenticationError';
   }
 
-  /** Always 502. Frameworks respond with it, and the API key is the app's own, not its user's. */
+  /** Always 502, because frameworks respond with this status, and the API key is the app's, not its user's. */
   get statusCode(): number {
     return 502;
   }
@@ -76,7 +76,7 @@ export class PermissionDeniedError extends APIError {
     return 'GenError/APIError/PermissionDeniedError';
   }
 
-  /** Always 502. Frameworks respond with it, and the API key is the app's own, not its user's. */
+  /** Always 502, because frameworks respond with this status, and the API key is the app's, not its user's. */
   get statusCode(): number {
     return 502;
   }

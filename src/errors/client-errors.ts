@@ -42,7 +42,10 @@ class CallError extends GenError {
   }
 }
 
-/** Thrown if the connection failed before the response was complete. */
+/**
+ * Thrown if the connection failed before the response was complete, a store is unavailable, or the `apiKey` function
+ * failed.
+ */
 export class ConnectionError extends CallError {
   protected static override get family() {
     return 'GenError/ConnectionError';
@@ -88,8 +91,8 @@ export class BudgetExceededError extends GenError {
   /** Scope of the budget. */
   declare readonly scope: string;
   /**
-   * `spent`: the budget is used up until the next period. `unresolved`: jobs in flight may still release tokens, so
-   * call again soon.
+   * `spent`: the budget is used up until the next period. `unresolved`: running jobs, or creates without a response or
+   * a price, may still release tokens, so call again later.
    */
   declare readonly reason: 'spent' | 'unresolved';
 

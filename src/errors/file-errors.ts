@@ -46,7 +46,7 @@ const DOWNLOAD_RECOVERY: Readonly<Record<string, Recovery>> = {
   cannot_write: 'fix_setup',
 };
 
-/** Thrown if a job's file could not be downloaded or written completely. */
+/** Thrown if a job's file could not be downloaded or saved, for example because a different file exists. */
 export class DownloadError extends GenError {
   protected static override get family() {
     return 'GenError/DownloadError';
@@ -68,7 +68,7 @@ export class DownloadError extends GenError {
 
 /**
  * Code of a failed copy: one of these, the store's own, such as `SlowDown` or `SignatureDoesNotMatch`, or
- * `http_<status>` if it sends none.
+ * `http_<status>` if the store sends none.
  */
 export type StorageErrorCode =
   | 'object_exists'

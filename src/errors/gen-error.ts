@@ -22,7 +22,7 @@ export class GenError extends Error {
   /** Idempotency key of the failed create. Calling again with it never creates a second job. */
   declare readonly idempotencyKey?: string | undefined;
 
-  /** Uploads of a failed create that may have created a job, which can still use them. */
+  /** IDs of the uploads of a failed create that may have created a job. If a job exists, it can still use them. */
   declare uploadIds?: readonly string[];
 
   /** All other details become fields. */

@@ -29,7 +29,7 @@ export interface HttpAnswer {
 /** Statuses that {@link toHttp} returns. */
 export type HttpStatus = 400 | 402 | 404 | 409 | 413 | 422 | 429 | 500 | 502 | 504;
 
-/** Statuses of rejections that your user caused or can resolve. */
+/** Statuses of the service's rejections that the response repeats unchanged. */
 const UNCHANGED_STATUSES = [400, 402, 404, 409, 413, 422, 429] as const;
 
 /** Replacements for messages that address the developer or may contain an internal URL. */
@@ -43,7 +43,7 @@ const PLAIN_MESSAGES: Readonly<Record<number, string>> = {
   502: 'The generation service is not available. Try again later.',
   504: 'The request timed out. Try again later.',
 };
-/** Statuses that always get the plain message, because the error's own message addresses the developer. */
+/** Statuses for which the plain message is always used, because the error's own message addresses the developer. */
 const ALWAYS_PLAIN: readonly number[] = [402, 429, 500, 502, 504];
 
 /**
@@ -51,7 +51,7 @@ const ALWAYS_PLAIN: readonly number[] = [402, 429, 500, 502, 504];
  *
  * - 400 for their input; 402, 404, 409, 413, 422, and 429 unchanged; 402 for a budget;
  * - 422 for a job that failed because of their prompt or file;
- * - 502 for other failed jobs, the service, and your own API key;
+ * - 502 for other failed jobs, the service, your storage, and your own API key;
  * - 504 for timeouts;
  * - 500 for an invalid option or configuration, and for errors of other packages.
  *

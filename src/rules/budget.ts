@@ -29,7 +29,7 @@ interface Reserved {
   readonly unknown: number;
   /** Number of creates whose price is only an estimate. */
   readonly estimated: number;
-  /** IDs of entries that get a price once it is learned. */
+  /** IDs of entries that receive a price once one is learned. */
   readonly unpriced?: readonly string[];
 }
 
@@ -72,7 +72,7 @@ function roundTokens(tokens: number): number {
   return Math.round(tokens * PER_TOKEN) / PER_TOKEN;
 }
 
-/** Returns when the period at `nowMs` starts and ends. `sinceMs` is the start of a period in milliseconds, or 0. */
+/** Returns when the period at `nowMs` starts and ends. `sinceMs` is the start of a custom period, or 0 for none. */
 export function periodAt(per: BudgetPeriod, nowMs: number, sinceMs: number): { startMs: number; endMs: number | null } {
   if (per === 'total') return { startMs: 0, endMs: null };
   if (per === 'day') {

@@ -53,7 +53,7 @@ interface CreateFields extends ExpectedPrice {
 /** Not sent. */
 export interface OpenCreate extends CreateFields {
   readonly phase: 'open';
-  /** False while its run pauses between two creates, and after a claim. It must be reserved before it is sent. */
+  /** False while the run pauses between two creates, and after a claim. The next create must then reserve its price. */
   readonly isReserved: boolean;
 }
 
@@ -103,7 +103,7 @@ export const ENTRY_TTL_MS = 70 * DAY_MS;
 export const COMPLETED_TTL_MS = 7 * DAY_MS;
 
 export type EntryEvent =
-  /** Its price was reserved. */
+  /** The create's price was reserved. */
   | { readonly type: 'reserved'; readonly nowMs: number }
   | { readonly type: 'sent'; readonly owner: string }
   /** No request reached the service, or the service created no job. */
@@ -114,12 +114,12 @@ export type EntryEvent =
   | { readonly type: 'responseLost' }
   | { readonly type: 'accepted'; readonly jobId: string; readonly nowMs: number }
   | { readonly type: 'final'; readonly jobId: string; readonly status: string; readonly retainUntilMs: number }
-  /** The user confirmed that no job exists under the key, while a call works on it. */
+  /** The user confirmed that no job exists under the key, while a call works on the create. */
   | { readonly type: 'released' };
 
 /**
  * All transitions: `NEXT_PHASE[phase][event]`. An event that the table doesn't list has no effect. For example, an
- * `unsent` retry doesn't prove that a lost create made no job.
+ * `unsent` retry doesn't prove that a lost create created no job.
  */
 export const NEXT_PHASE: Readonly<Record<CreatePhase, Partial<Record<EntryEvent['type'], CreatePhase>>>> = {
   open: {

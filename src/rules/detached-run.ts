@@ -52,7 +52,7 @@ function afterPoll(previousRun: JobRunState, event: JobRunEvent): JobRunState {
 
 /**
  * Returns true if the same create may succeed later. An unsent create may, if its cause is temporary: no connection, a
- * budget that other creates reserve, or another owner.
+ * budget whose tokens are reserved for other creates, or another owner.
  */
 function isRetried({ kind, error }: CallFailure): boolean {
   const isTemporary = error.name === 'ConnectionError' || TEMPORARY_RECOVERIES.includes(error.recovery ?? '');

@@ -73,7 +73,7 @@ export interface CallFailure {
 const UNCLEAR_STATUSES: readonly number[] = [408, 409, 425, 499];
 /** Statuses of rejections that precede the check of the key, so they prove nothing about an earlier attempt. */
 const STATUSES_BEFORE_KEY_CHECK: readonly number[] = [401, 403, 429];
-/** Statuses that are retried. A proxy sends 520 to 524 if its origin is unavailable or slow. */
+/** Statuses that are retried. Cloudflare sends 520 to 524 if the origin is unavailable or slow. */
 const RETRIED_STATUSES: readonly number[] = [408, 500, 502, 503, 504, 520, 521, 522, 523, 524];
 /** The only statuses that end a wait, because another poll would return the same status. */
 const WAIT_ENDING_STATUSES: readonly number[] = [400, 401, 403, 404];

@@ -34,7 +34,7 @@ export function mayAppearLater(error: unknown): boolean {
 
 /**
  * Returns true if object storage rejected an upload's PUT and a new URL can help: the old one has expired, or S3 timed
- * out a slow client. A rejection by the service has another recovery.
+ * out a slow client. A rejection by the service has a different recovery.
  */
 export function needsNewUpload(error: unknown): boolean {
   const isStorage = APIError.isInstance(error) && error.recovery === 'retry';

@@ -68,7 +68,7 @@ export function removeEntry(tx: LedgerTransaction, id: string): void {
 
 /**
  * Removes a finished entry, but retains its key. A random key in memory is never reused, so it is removed, too. An entry
- * without a price remains until a poll returns the charge, because its budgets don't count it otherwise.
+ * without a price remains until a poll returns the charge, because otherwise its budgets would never count it.
  */
 export function closeEntry(tx: LedgerTransaction, id: string, entry = tx.entry(id)): void {
   if (!entry) return;
@@ -81,7 +81,8 @@ export function closeEntry(tx: LedgerTransaction, id: string, entry = tx.entry(i
 }
 
 /**
- * Removes an old entry to limit memory use, unless it has an owner or an unknown price. Its spent tokens still count.
+ * Removes an old entry to limit memory use, unless it has an owner or an unknown price. Its spent tokens still count in
+ * its budgets.
  */
 export function evictCreate(tx: LedgerTransaction, id: string): void {
   const entry = tx.entry(id);
@@ -114,7 +115,7 @@ export function withLimits(budgets: readonly CountedBudget[], current: readonly 
   return [...current.filter((it) => isIn(budgets, it)), ...budgets.filter((it) => !isIn(current, it))];
 }
 
-/** Sets the price of entries without one, if it was learned from another create in the meantime. */
+/** Sets the price of entries without one, if another create has revealed the price in the meantime. */
 export function applyLearnedPrice(tx: LedgerTransaction, budget: BudgetTerms): void {
   for (const id of unpricedIn(budgetAt(tx.budget(budget), budget.per, tx), tx.isAlive)) {
     const entry = tx.entry(id);

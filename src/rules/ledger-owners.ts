@@ -61,7 +61,10 @@ export function closeRun(tx: LedgerTransaction, { id, owner, isDelivered, isResu
     replaceEntry(tx, id, entry.phase === 'sent' ? transition(releasedEntry, { type: 'responseLost' }) : releasedEntry);
 }
 
-/** Releases a create, because the user confirmed that no job exists under its key. Requests in flight still count. */
+/**
+ * Releases a create, because the user confirmed that no job exists under its key. Requests in flight still count in its
+ * budgets.
+ */
 export function releaseCreate(tx: LedgerTransaction, id: string): void {
   const entry = tx.entry(id);
   if (!entry) return;

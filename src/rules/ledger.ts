@@ -187,7 +187,7 @@ export function recordParams(tx: LedgerTransaction, id: string, params: CreateEn
   if (entry && entry.params === null) replaceEntry(tx, id, { ...entry, params });
 }
 
-/** The run of a call. It owns its entry until `closeRun`. */
+/** A call's run. The call owns its entry until `closeRun`. */
 export interface CallRun {
   /** If true, a crashed process left the create unfinished, so its entry must be retained. */
   readonly isResumed?: boolean;

@@ -33,7 +33,7 @@ export const DOCUMENTED_LIMITS: Readonly<Record<DocumentedLimit, Rate>> = {
 
 const UNDOCUMENTED_RATE: Rate = { limit: Number.POSITIVE_INFINITY, windowMs: 0 };
 
-/** All rate limits of an account. If a limit's number isn't documented, only a 429 shows that it is reached. */
+/** All rate limits of an account. If a limit's number isn't documented, only a 429 shows that it's exhausted. */
 export const RATES: Readonly<Record<RateLimitName, Rate>> = {
   ...DOCUMENTED_LIMITS,
   'images.create': UNDOCUMENTED_RATE,

@@ -120,7 +120,7 @@ function valueAt(given: unknown, path: readonly PropertyKey[]): unknown {
   return value;
 }
 
-/** How the message about an invalid value describes it. */
+/** Details for the message about an invalid value. */
 interface Hints {
   readonly hides?: 'texts' | 'everything';
   /** Returns a sentence that says what to pass instead, or false for none. */
@@ -211,10 +211,10 @@ export const requiredMethods = (...names: readonly string[]) =>
 
 export const methods = (...names: readonly string[]) => optional(requiredMethods(...names));
 
-/** The property of stores and budgets that contains the ledger. Shared by copies of the package. */
+/** The property of stores and budgets that contains the ledger. The same in all copies of the package. */
 export const LEDGER: unique symbol = Symbol.for('gen-client.ledger');
 
-/** The property of stores that contains shared rate limits and notifications. Shared by copies of the package. */
+/** The property of stores that contains shared rate limits and notifications. The same in all copies of the package. */
 export const SHARING: unique symbol = Symbol.for('gen-client.sharing');
 
 const isStore = (value: unknown) => isObject(value) && LEDGER in value && SHARING in value;

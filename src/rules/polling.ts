@@ -21,7 +21,7 @@ export interface PollTiming {
 
 /**
  * The service requests 10 to 15 seconds between polls of a video job, and documents nothing for images. 10 to 12
- * seconds comply, and detect a completion 10% sooner than an even spread would.
+ * seconds comply, and detect a completion 10% sooner than intervals spread evenly over 10 to 15 seconds.
  */
 const VIDEO: PollTiming = { firstMs: VIDEO_POLL_MS.min, intervalMs: VIDEO_POLL_MS.min, typicalMs: 300_000 };
 const FAST_VIDEO: PollTiming = { ...VIDEO, typicalMs: 90_000 };
@@ -61,12 +61,13 @@ export function withPoll(stats: JobStats, ageMs: number, hasCompleted: boolean):
   return shortestMs !== undefined || ageMs <= runningMs ? stats : { ...stats, runningMs: ageMs };
 }
 
-// A young job is probably still running, so its rank is lower. A job is young if its age is below:
-/** this share of the shortest known duration. */
+// A young job is probably still running, so its rank is lower.
+
+/** Once a job has completed, others are young if their age is below this share of the shortest duration. */
 const YOUNG_SHARE = 3 / 4;
-/** this multiple of the age of the oldest running job, until the first job has completed. */
+/** Until the first job has completed, a job is young if its age is below this multiple of the oldest running job's. */
 const YOUNG_GROWTH = 1.5;
-/** this share of the typical duration, while no other data exist. */
+/** Until the first job has completed, a job is also young below this share of the typical duration. */
 const YOUNG_PRIOR = 1 / 3;
 /** Weight of a young job. Not zero, because it must still be polled occasionally. */
 const YOUNG_WEIGHT = 1 / 3;
@@ -111,8 +112,8 @@ const QUEUE_POLL_MS: Readonly<Record<JobCall, number>> = {
 };
 
 /**
- * Returns the milliseconds until a queue's next poll of a job. Increases if there are more jobs than the rate limit
- * allows.
+ * Returns the milliseconds until a queue's next poll of a job. They increase if the rate limit doesn't allow polling
+ * all jobs at the usual interval.
  */
 export function queuedPollMs(call: JobCall, jobs: number, rate: Partial<Rate> | undefined, random: number): number {
   const documentedRate = DOCUMENTED_LIMITS['jobs.get'];
@@ -125,7 +126,7 @@ export function queuedPollMs(call: JobCall, jobs: number, rate: Partial<Rate> | 
 export type Durations = readonly number[];
 
 const MAX_DURATIONS = 20;
-/** Share of durations that is trimmed at each end before the mean is calculated, so that stalled jobs don't count. */
+/** Share of durations that is trimmed at each end before the mean is calculated, so that stalled jobs don't skew it. */
 const TRIMMED_SHARE = 0.2;
 
 /** Returns the duration class: jobs with the same model, duration, and resolution take about as long. */

@@ -24,7 +24,7 @@ export function canHaveCreated(call: FieldsCall, { mediaType, modelId }: Pick<Jo
   return isKind && (model === undefined || model.kind === kind);
 }
 
-/** Validates the params for each model that `recover` may switch to. Throws a PreflightError for `recover`. */
+/** Validates the params for each model that `recover` may switch to. Throws a PreflightError whose `param` is `recover`. */
 export function checkFallbacks(recover: Recover | undefined, check: (model: string) => void): void {
   for (const model of fallbackModels(recover)) {
     try {

@@ -61,7 +61,7 @@ export interface RateLimitTurn {
   readonly inFlight: Iterable<string>;
   /** Queued calls, oldest first. If the response to an earlier turn was lost, its grants are repeated. */
   readonly queued: readonly string[];
-  /** Calls that don't queue: each gets a slot in this turn or none. */
+  /** Calls that don't queue: each receives a slot in this turn or none. */
   readonly immediate: readonly string[];
   /** Must be at least a window plus the longest silence of a live process. */
   readonly leaseMs: number;

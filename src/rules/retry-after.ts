@@ -1,4 +1,4 @@
-/** The three forms of RFC 9110, 5.6.7. */
+/** The three date formats of RFC 9110, 5.6.7. */
 const HTTP_DATES = [
   /^[a-z]{3}, (?<day>\d\d) (?<month>[a-z]{3}) (?<year>\d{4}) (?<time>\d\d:\d\d:\d\d) GMT$/i,
   /^[a-z]{6,9}, (?<day>\d\d)-(?<month>[a-z]{3})-(?<year>\d\d) (?<time>\d\d:\d\d:\d\d) GMT$/i,

@@ -63,7 +63,7 @@ export interface WaitStep {
   readonly onTimeout: LastStep | null;
 }
 
-/** Ends the run. If an operator retries it, it continues with `resumeStep`. Null if nothing is left to do. */
+/** Ends the run. A retry by an operator continues with `resumeStep`, which is null if nothing is left to do. */
 export type LastStep = { readonly resumeStep: CreateStep | ReadStep | null } & (
   | {
       /** With a final job. */

@@ -17,25 +17,25 @@ import {
 
 /** Maximum resubmissions after reviews, in case a review never ends. */
 const MAX_RESUBMISSIONS = 20;
-/** Wait for a review if the response specifies none. The service doesn't document how long reviews take. */
+/** Default wait for a review, in milliseconds. The service doesn't document how long reviews take. */
 const DEFAULT_REVIEW_WAIT_MS = 15_000;
-/** Wait for a rate-limit slot if the response specifies none: the mean time between two creates. */
+/** Default wait for a rate-limit slot, in milliseconds: the mean time between two creates. */
 export const DEFAULT_SLOT_WAIT_MS =
   DOCUMENTED_LIMITS['videos.create'].windowMs / DOCUMENTED_LIMITS['videos.create'].limit;
-/** Minimum wait, so that a service that requests none is not called in a loop. */
+/** Minimum wait in milliseconds, so that a service that requests a wait of 0 isn't called in a tight loop. */
 export const MIN_WAIT_MS = 1_000;
 const FIRST_POLL_MS = 10_000;
 export const MAX_POLL_MS = 5 * 60_000;
 /** The time between two polls is this share of the elapsed time: 25 polls in half an hour. */
 const POLL_GROWTH = 0.2;
-/** Number of waits that a webhook may end early. Further waits count in full, so that every run ends. */
+/** Number of waits that a webhook may end early. Further waits count toward the timeout in full, so that every run ends. */
 const FREE_WAKES = 50;
 
 /**
  * Returns the state of a run after an event of a create or a wait, for `createAndWait`. For a run outside any process,
  * see {@link nextDetachedStep}. Pure, with JSON in and out.
- * - A create gets a new key only after the service rejected the previous key. After a lost response, the same key is
- *   sent again.
+ * - A create uses a new key only after the service has rejected the previous key. After a lost response, the same key
+ *   is sent again.
  * - A wait that would exceed the timeout doesn't begin.
  */
 export function nextStep(previousRun: JobRunState, event: RunEvent): JobRunState {

@@ -90,7 +90,7 @@ export function bodyLength(headers: Headers): number | undefined {
   return /^\d+$/.test(length) && !isEncoded(headers) ? Number(length) : undefined;
 }
 
-/** A stream of known length, on Cloudflare Workers. */
+/** Constructor of a stream of known length, which only Cloudflare Workers has. */
 type FixedLength = new (bytes: number) => TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>>;
 
 /**

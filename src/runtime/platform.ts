@@ -1,6 +1,6 @@
 // Detects runtimes that need special treatment.
 
-/** Returns true on Node.js itself, whose fetch buffers request bodies unless redirects are errors. */
+/** Returns true on Node.js itself, whose fetch buffers request bodies unless `redirect` is `'error'`. */
 export function isNode(): boolean {
   return nodeVersion() !== undefined;
 }

@@ -64,7 +64,7 @@ type Rule = readonly [rule: string, check: (context: CheckContext) => Promise<vo
 const DELETED_AFTER_MS = 30 * 86_400_000;
 /** A TTL longer than the check takes. */
 const HOUR_MS = 3_600_000;
-/** TTLs that aren't full seconds. */
+/** TTLs that aren't whole seconds. */
 const TTLS_MS = [300, 1_300, 1_700];
 /** Tolerance, because a value may expire between a read and its response. */
 const SLACK_MS = 100;

@@ -1,7 +1,7 @@
 /** The service's upload type. Only `VIDEO` is documented. */
 export type UploadType = 'IMAGE' | 'VIDEO' | 'AUDIO' | (string & {});
 
-/** File extensions by media type. Saved files get the first one. */
+/** File extensions by media type. Saved files use the first one. */
 const EXTENSIONS = {
   'image/png': ['png'],
   'image/jpeg': ['jpg', 'jpeg', 'jfif'],

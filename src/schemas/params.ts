@@ -3,8 +3,8 @@
 // An interface contains the fields of a call with their documentation. It is generic in the model and in `Found`, the
 // names of problems in the params of one call. `VideoParams` is the interface without problems, so it works with
 // `Omit`, `Pick`, and `extends`. The method accepts `CheckedVideoParams<Model, Params>`, in which an invalid field has
-// a sentence as its type, which the compiler prints. It is neither a union nor a mapped type, because editors would
-// then show no documentation for a field inside a literal.
+// a sentence as its type, which the compiler prints. That type is neither a union nor a mapped type, because editors
+// would then show no documentation for a field inside a literal.
 //
 // The compiler infers `Params` from both branches of `Params extends never ? Params : …`, although the first never
 // applies. With `Params & …`, a misspelled field would be part of `Params` and compile. Each type repeats the
@@ -48,7 +48,7 @@ export type OpenIn<Params, Field extends string, Wide> = Field extends keyof Par
       : never
   : never;
 
-/** Type of a field: the supported values, or any value if the compiler doesn't know it. */
+/** Type of a field: the supported values, or any value if the compiler doesn't know the field's value. */
 export type Limited<Found, Field extends string, Offered, Wide> = Field extends Found ? Offered | Wide : Offered;
 
 /** Type of a field: `Type`, or the sentence `Problem` if `Conflict` was found. */

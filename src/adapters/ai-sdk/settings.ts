@@ -116,7 +116,7 @@ export type VideoCall = Experimental_VideoModelV4CallOptions & { readonly webhoo
 export interface PreparedCall {
   readonly body: Record<string, unknown>;
   readonly parsed: ParsedProviderOptions;
-  /** Settings that the service doesn't support. */
+  /** Warnings about settings that the service doesn't support. */
   readonly warnings: SharedV4Warning[];
 }
 

@@ -97,7 +97,7 @@ export function openJobIndex(connection: ConnectionOptions, location: QueueLocat
   const queue = new Queue<{ readonly queueJobId?: string }>(index, options);
   let offset = 0;
   queue.on('error', () => {
-    // BullMQ reconnects. The call that needs the connection gets the error.
+    // BullMQ reconnects. The call that needs the connection receives the error.
   });
   const hasWake = async (jobId: string) => (await queue.getJob(wakeId(jobId))) !== undefined;
   return {

@@ -192,7 +192,7 @@ const UNSUPPORTED = {
     'In another queue, repeat a job of your own with upsertJobScheduler. Queue the call from it, with a new jobId each time.',
 } as const;
 
-/** Attempts are unlimited, because only BullMQ's errors, for example of Redis, count. */
+/** Unlimited, because only errors of BullMQ itself, for example from Redis, count as attempts. */
 const UNLIMITED_ATTEMPTS = { attempts: Number.MAX_SAFE_INTEGER, backoff: { type: 'fixed', delay: 5_000 } } as const;
 const TIMEOUT_MS = 10_000;
 

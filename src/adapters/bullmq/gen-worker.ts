@@ -53,8 +53,8 @@ export interface GenWorkerOptions extends QueueLocation {
    */
   readonly retryDelayMs?: number | undefined;
   /**
-   * Timeout of a call in milliseconds, from the service's first response. Then the call fails with a WaitTimeoutError. The
-   * job continues, and the queue job's `retry()` waits for it again.
+   * Timeout of a call in milliseconds, from the service's first response. After it, the call fails with a
+   * WaitTimeoutError. The job continues, and the queue job's `retry()` waits for it again.
    * @default 86_400_000 (24 h)
    */
   readonly timeoutMs?: number | undefined;
@@ -95,7 +95,7 @@ export interface GenWorker {
   /** BullMQ's worker, for its events. */
   readonly worker: Worker<GenJobData, GenJobResult>;
   /**
-   * Closes the worker within 5 seconds. Aborts requests, which other workers send again with their keys. A longer
+   * Closes the worker within 5 seconds. Aborts requests, which other workers send again with the same keys. A longer
    * `onCompleted` continues while the process runs.
    */
   close(): Promise<void>;

@@ -27,7 +27,7 @@ const ACTIVITY_OPTIONS = optionsOf({ destination: callback });
 
 /**
  * Creates the activities of durable runs. Each returns its result or its error as JSON, so that the run decides how to
- * continue. If no rate-limit slot is free, a create returns the time of its slot, and the run sleeps until then.
+ * continue. If no rate-limit slot is free, a create returns how long to wait for one, and the run sleeps meanwhile.
  *
  * @example
  * const activities = createActivities(new GenClient());

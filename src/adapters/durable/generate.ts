@@ -25,8 +25,8 @@ export interface GenerateOptions {
    */
   readonly key: string;
   /**
-   * Timeout for the run's waits in milliseconds, or `false` for none. Then the run fails with a WaitTimeoutError, and the
-   * job continues.
+   * Timeout for the run's waits in milliseconds, or `false` for none. After a timeout, the run fails with a
+   * WaitTimeoutError, and the job continues.
    * @default 1_800_000 (30 min)
    */
   readonly timeoutMs?: number | false | undefined;
@@ -58,8 +58,8 @@ export interface GeneratedJob extends CompletedJob {
 const STEP_VERSION = 'gen1';
 
 /**
- * Creates a job and waits for it inside a workflow. Creates and charges a single job, no matter how often the engine repeats
- * an activity. Fails through `engine.fail` for a failed job, a rejected create, a timeout, or an invalid option.
+ * Creates a job and waits for it inside a workflow. An activity that the engine repeats never creates or charges a
+ * second job. Fails through `engine.fail` for a failed job, a rejected create, a timeout, or an invalid option.
  *
  * @example
  * const job = await generate(cloudflareEngine(step, activities, { NonRetryableError }), {

@@ -8,8 +8,8 @@ import { invalidValueMessage } from '../../schemas/format-value.js';
 import { FILE_PATH, type RereadableSource } from '../../schemas/upload.js';
 
 /**
- * Reads a file in pieces. A Node.js stream would need three times the CPU. Throws at the end if the file was modified in the
- * meantime. If it was replaced by another file, the open one is still complete.
+ * Reads a file in pieces. A Node.js stream would need three times the CPU time. Throws at the end if the file was modified
+ * in the meantime. If it was replaced by another file, the open one is still complete.
  */
 async function* piecesOf(path: string): AsyncGenerator<Uint8Array, undefined> {
   const file = await open(path);

@@ -162,7 +162,7 @@ function allowOnlyOwner(path: string, mode: number): void {
   try {
     chmodSync(path, mode & MODE);
   } catch {
-    // Only the owner can, and not on a read-only disk.
+    // Only the file's owner can change its mode, and not on a read-only disk.
   }
 }
 

@@ -38,7 +38,7 @@ interface JobSpans {
 
 /**
  * Creates spans from diagnostics channels. A span is open only during a call in this process. `generate` ends with the
- * create's response, or with `createAndWait`. A job that ends later or in another process gets another span.
+ * create's response, or with `createAndWait`. The end of a job later or in another process is a separate span.
  */
 export class SpanRecorder {
   readonly #tracer: Tracer;

@@ -159,9 +159,9 @@ export function openRuns(name: string, isLive: boolean) {
   }
 
   function fail(run: OpenRun, { code, message, status, retry }: PageError): void {
-    // Its job may still be running, so resume() and watch() start again.
+    // The run's job may still be running, so a later resume() or watch() must start the run again.
     if (begun.get(run.id) === run) begun.delete(run.id);
-    // Remove the run if its create was rejected, because no job exists then. A 401 or 429 can pass, and stop() has no status.
+    // Remove the run if its create was rejected, because no job exists then. A 401 or 429 can pass, and stop() sets no status.
     // A ticket that isn't found is another user's, or its job no longer exists.
     if ((run.isUnanswered && !retry && /^(?!401|429)\d/.test(`${status}`)) || /not_found$/.test(code)) {
       run.isUnanswered = false;

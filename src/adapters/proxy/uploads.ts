@@ -11,7 +11,7 @@ import type { UploadedFile } from './proxy-options.js';
 import { badTicket, ProxyError } from './responses.js';
 import type { Tickets } from './tickets.js';
 
-/** Lifetime of a `put` ticket: 10 minutes, plus the time to send the file at 100 kB/s. */
+/** Base lifetime of a `put` ticket. The time to send the file at 100 kB/s is added. */
 const PUT_MS = 600_000;
 const PUT_MS_PER_BYTE = 1 / 100;
 const UPLOAD_MS = DAY_MS;

@@ -145,7 +145,7 @@ export class Watches {
     const isUnknown = waits.some(({ wait }) => wait.result === undefined);
     const cleanups: (() => void)[] = [];
     await new Promise<void>((done) => {
-      // Real time, because it collects responses in flight.
+      // Real time, because the delay collects responses in flight.
       const collect = (ms: number) => cleanups.push(systemClock.after(ms, done));
       const check = () => {
         if (isReady()) holdMs === 0 ? done() : collect(COLLECT_CHANGES_MS);

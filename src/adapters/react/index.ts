@@ -9,7 +9,7 @@ const noState = () => undefined;
  *
  * @example
  * const { phase, progress, url } = useRun(run);
- * const text = phase === 'done' ? url : `${phase} ${Math.round((progress ?? 0) * 100)} %`;
+ * const text = phase === 'done' ? url : `${phase} ${Math.round((progress ?? 0) * 100)}%`;
  */
 export function useRun(run: Run): RunState;
 export function useRun(run: Run | null | undefined): RunState | undefined;

@@ -30,7 +30,7 @@ import {
 import { isAbsent, isConflict, isRetryableStoreError, isUnknown, mayHaveStored } from './store-responses.js';
 
 const CALL = 'copyOutput(client, job, destination)';
-/** Maximum immediate repeats of a put: to detect a redirect, to follow it, and to send it without a condition. */
+/** Maximum immediate repeats of a put: to detect and follow a redirect, and to send the put without a condition. */
 const MAX_REPEATS = 4;
 const STORE_TIMEOUT_MS = 60_000;
 /** Grants extra time after the last byte, for stores that buffer the file. */
@@ -55,7 +55,7 @@ export interface CopyOutputOptions {
   /** Maximum retries of requests to the store. The download resumes independently. @default 5 */
   readonly retries?: number | undefined;
   /**
-   * Maximum idle time of the store in milliseconds. After the last byte, the store gets one more second per megabyte.
+   * Maximum idle time of the store in milliseconds. After the last byte, the store is allowed one more second per megabyte.
    * @default 60_000
    */
   readonly timeoutMs?: number | undefined;

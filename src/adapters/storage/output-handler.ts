@@ -99,7 +99,7 @@ class OutputRequest {
   /** Media types of jobs whose first bytes were requested. */
   readonly #types: Map<string, string | undefined>;
   #jobId: string | undefined;
-  /** True while one of the app's functions runs. Its errors aren't about the job. */
+  /** True until `authorize` has returned, because errors of the app's functions aren't about the job. */
   #isInApp = true;
 
   constructor(options: OutputHandlerOptions, request: Request, types: Map<string, string | undefined>) {

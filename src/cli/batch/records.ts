@@ -91,8 +91,8 @@ export class RowRecords {
   }
 
   /**
-   * Finds the uploads of an earlier create. Ignores a create with a job, which may have deleted them, and a row's own key,
-   * which doesn't prove that the files are the same.
+   * Finds the uploads of an earlier create. Ignores a create with a job, because its uploads may have been deleted, and a
+   * row's own key, which doesn't prove that the files are the same.
    */
   #findUploads(row: Row): void {
     const { params, jobId } = this.#creates.get(this.keyOf(row)) ?? {};
@@ -117,7 +117,7 @@ export class RowRecords {
     }
   }
 
-  /** Assigns new keys to rows with failed jobs. An interrupted run reuses the new keys. */
+  /** Assigns new keys to rows with failed jobs. After an interruption, the next run reuses them. */
   async retryFailed(rows: readonly RowKey[]): Promise<void> {
     for (const row of rows) {
       const { job } = this.of(row);

@@ -83,8 +83,8 @@ const SKIP_MESSAGES = {
 const NO_LIMIT = 1_000_000_000;
 
 /**
- * Returns the budget of all runs of a batch. Runs without `--max-tokens` also count. With a price of 0, rows with an unknown
- * price can run concurrently.
+ * Returns the budget that all runs of a batch share, including those without `--max-tokens`. In such a run, an unknown
+ * price counts as 0, so that rows can run concurrently.
  */
 function budgetOf({ store, maxTokens }: Pick<BatchPlan, 'store' | 'maxTokens'>): Budget {
   const terms = { per: 'total', scope: 'batch', store } as const;
@@ -126,7 +126,7 @@ class BatchRun {
       this.#session.signal.throwIfAborted();
       rows = [...this.#retries.keys()];
       if (rows.length === 0) break;
-      // A failed job may have released tokens. Without progress, pause only for a lost response.
+      // A failed job may have released tokens, so continue while rows end. If none has, retry only for a lost response.
       if (rows.length < previousCount) continue;
       const isLost = [...this.#retries.values()].some((error) => !BudgetExceededError.isInstance(error));
       const pauseMs = isLost ? pauses.next().value : undefined;

@@ -117,8 +117,8 @@ async function batch(session: Session, path: string, flags: BatchFlags): Promise
 }
 
 /**
- * Reads the prompts. Requires `--name` for a pipe, whose name differs in every run, because the rows' keys depend on
- * it.
+ * Reads the prompts. Requires `--name` for a pipe, because the rows' keys depend on the name, and a pipe's name differs
+ * in every run.
  */
 async function readPrompts({ host }: Session, path: string, name: string | undefined): Promise<PromptsFile> {
   const stats = path === STDIN ? undefined : statSync(path, { throwIfNoEntry: false });

@@ -108,7 +108,7 @@ function checkClock(header: string | null, now: number): Check {
   return result(offS < EXPIRED_S - 1 ? 'warning' : 'failed', warning, { skewS });
 }
 
-/** Requests a job that doesn't exist, because a valid key gets a 404. */
+/** Requests a job that doesn't exist: with a valid key, the response is a 404. */
 async function checkKey(client: GenClient, signal: AbortSignal): Promise<Check> {
   const result = resultBuilder('key');
   try {
@@ -134,7 +134,7 @@ function rateLimitIn(error: unknown): string | undefined {
 
 const PING_TIMEOUT_MS = 10_000;
 const EXPIRED_S = 301;
-/** Not an event type of the service. Those all start with "job.". */
+/** An event type that the service never sends, because all of its types start with "job.". */
 const PING_TYPE = 'doctor.ping';
 
 /** Sends a signed, a forged, and an old event. The receiver should accept only the first. */

@@ -110,7 +110,7 @@ function stateOf({ world, sandbox }: ControlCall): Fields {
   };
 }
 
-/** Describes a fault in one line. Returns an empty list if it no longer applies. */
+/** Returns a fault's ID, label, and remaining uses, or an empty list if the fault no longer applies. */
 function viewFault(fault: Readonly<ArmedFault>): readonly { id: string; label: string; left: number }[] {
   const left = remainingUses(fault);
   const { match, times: _, probability: __, ...effect } = fault.rule;

@@ -124,8 +124,8 @@ export function finishJob(world: World, job: StoredJob, { end, at }: { end: Plan
 }
 
 /**
- * Plans the end of a job. A failed reference takes precedence over the next queued outcome, and that over the outcome
- * in the prompt.
+ * Plans the end of a job. A failed reference takes precedence over the next queued outcome, which takes precedence over
+ * the outcome in the prompt.
  */
 function planJob(world: World, caller: Caller, spec: JobSpec): PlannedJob {
   const outcome: Outcome = { ...outcomeIn(spec.prompt), ...world.state.outcomes.shift() };

@@ -140,7 +140,7 @@ const UPLOAD_TYPES = {
   source: 'VIDEO',
 } as const;
 
-/** The role that each media item in `content` requires, which is an assumption, and its role as a reference. */
+/** For each media item in `content`, its required role, which is an assumption, and its role as a reference. */
 const CONTENT_ITEMS: Readonly<Record<string, { readonly role: string; readonly as: ReferenceRole }>> = {
   image_url: { role: 'first_frame', as: 'frame' },
   video_url: { role: 'reference_video', as: 'clip' },

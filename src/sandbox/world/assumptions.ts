@@ -9,7 +9,7 @@
 //   The header takes precedence over the body field.
 // - A create whose job ends immediately can also return it `canceled` or `blocked`.
 // - A one-off character's job uses its uploads from `created` on (`upload_in_use`).
-// - The fallback without clips happens only if a clip fails its preparation.
+// - The fallback without clips happens only if the preparation of a clip fails.
 // - Canceled and blocked jobs aren't charged. Every account starts with the same balance.
 // - Video models accept only the documented example ratios. Edits also accept `adaptive`.
 // - Every video model supports sound, and sound doesn't change the price.

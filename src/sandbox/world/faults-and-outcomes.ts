@@ -41,8 +41,8 @@ const outcomeSchema = z.strictObject({
 } satisfies ChecksOf<Outcome>);
 
 /**
- * Validates and copies an outcome. Throws a GenError for an invalid or unknown field. `owner` is the call in the
- * message.
+ * Validates and copies an outcome. Throws a GenError for an invalid or unknown field. `owner` is the call that the
+ * message names.
  */
 export function checkOutcome(owner: string, outcome: unknown): Outcome {
   checkOptions(owner, outcomeSchema, outcome);

@@ -69,7 +69,7 @@ export class Timeline {
     return true;
   }
 
-  /** Advances the clock and runs everything due, in order. Awaits `settled` after each. */
+  /** Advances the clock and runs all due events and timers in order. Awaits `settled` after each. */
   async advance(ms: number, settled: () => Promise<void>): Promise<void> {
     const target = this.now() + ms;
     await settled();
@@ -171,7 +171,7 @@ const monotonic = globalThis.performance?.now.bind(globalThis.performance) ?? sy
 
 /** Idle event-loop turns after which all clients count as waiting. */
 const QUIET_TURNS = 12;
-/** Real milliseconds without progress after which work counts as waiting, too. */
+/** Work in flight that makes no progress for this many real milliseconds counts as waiting, too. */
 const GRACE_MS = { work: 2000, body: 250 } as const;
 
 interface Work {
