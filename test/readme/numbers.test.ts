@@ -39,7 +39,7 @@ const STATEMENTS: readonly (readonly [pattern: RegExp, expected: number])[] = [
   [/(\d+) MB \(images\)|[Ii]mages (\d+) MB/g, UPLOAD_BYTES.IMAGE / MB],
   [/(\d+) MB \(videos\)|videos (\d+) MB/g, UPLOAD_BYTES.VIDEO / MB],
   [/(\d+) MB \(audio\)|audio (\d+) MB/g, UPLOAD_BYTES.AUDIO / MB],
-  [/timestamp (\d+) seconds or more away/g, WEBHOOK_TOLERANCE_S],
+  [/timestamp (\d+) seconds or more in the past/g, WEBHOOK_TOLERANCE_S],
   [/timestamp less than (\d+) seconds/g, WEBHOOK_TOLERANCE_S],
   [/past or the future\. @default (\d+)/g, WEBHOOK_TOLERANCE_S],
   [/toleranceSeconds = (\d+)/g, WEBHOOK_TOLERANCE_S],
