@@ -50,7 +50,7 @@ function importTimes(): Promise<Figures> {
   );
 }
 
-/** Returns the smallest program with each peer: its import, its client, and one response of the service on `port`. */
+/** Returns the smallest program for each peer: the import, the client, and one response from the service on `port`. */
 function peerPrograms(port: number): Readonly<Record<string, string>> {
   const base = `http://127.0.0.1:${port}`;
   const stainless = (name: string) =>
@@ -69,7 +69,7 @@ function peerPrograms(port: number): Readonly<Record<string, string>> {
   };
 }
 
-/** Measures import and first response of a bare fetch, this package, and the peers, in interleaved rounds. */
+/** Measures the import and first response of a bare fetch, this package, and the peers, in interleaved rounds. */
 async function firstResponses(): Promise<Figures> {
   const server = fork(fileURLToPath(new URL('./requests/server.ts', import.meta.url)));
   try {
@@ -119,7 +119,7 @@ export async function run(): Promise<string> {
     '## Cold start',
     `Milliseconds in a fresh Node process, ${ROUNDS} interleaved rounds.`,
     '### Import and first response',
-    'The import, the client, and one JSON response of a local server.',
+    'The import, the client, and one JSON response from a local server.',
     table(['client', 'version', 'import and first response, ms', `times ${BARE}`], rowsOf(responses, BARE)),
     verdict(responses, { own: OWN, peers: PEERS, base: BARE, max: MAX_TIMES_FETCH, baseName: 'a bare fetch' }),
     '### Import alone',

@@ -29,7 +29,7 @@ export interface Spread {
   readonly high: number;
 }
 
-/** Measures every candidate once per round. Each round starts with another one, so that drift affects all equally. */
+/** Measures every candidate once per round. Each round starts with a different one, so that drift affects all equally. */
 export async function interleaved(
   candidates: readonly Candidate[],
   { rounds, warmups = 1 }: { readonly rounds: number; readonly warmups?: number },
@@ -52,7 +52,7 @@ export function spread(figures: readonly number[]): Spread {
   return { median: quantile(0.5), low: quantile(0.1), high: quantile(0.9) };
 }
 
-/** Returns the ratio of `name` to `base` per round, because a slow round affects both. */
+/** Returns the spread of `name` relative to `base`, compared within each round because a slow round affects both. */
 export function ratio(figures: Figures, name: string, base: string): Spread {
   const [values, baseValues] = [figures.get(name) ?? [], figures.get(base) ?? []];
   return spread(values.map((figure, round) => figure / (baseValues[round] ?? Number.NaN)));

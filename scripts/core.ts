@@ -44,8 +44,8 @@ function importedBy(file: string): string[] {
 }
 
 /**
- * Returns a plugin that redirects imports of core modules to the two files. Dynamic imports go to `client`, or to another entry point, so that an
- * adapter loads the client only when it creates one.
+ * Returns a plugin that redirects imports of core modules to the two files. Dynamic imports go to `client`, or to another
+ * entry point, so that an adapter loads the client only when it creates one.
  */
 export function fromCore(extension: 'js' | 'cjs'): NonNullable<Options['esbuildPlugins']>[number] {
   return {

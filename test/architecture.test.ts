@@ -20,7 +20,7 @@ const SHARED_WITH_SANDBOX =
   /^src\/(store\/port\.ts$|schemas\/|errors\/|rules\/|runtime\/|catalog\.ts$|(webhooks\/signature|uploading\/image-size)\.ts$)/;
 const CLIENT = 'src/client/client.ts';
 const SANDBOX_ENTRY = 'src/sandbox/index.ts';
-/** Durable runs and the proxy copy and serve files. A page uses its proxy's types, and the React hook uses the page. */
+/** Durable runs copy files, and the proxy serves them. A page uses its proxy's types, and the React hook uses the page. */
 const BETWEEN_ADAPTERS = ['durable -> storage', 'proxy -> storage', 'page -> proxy', 'react -> page'];
 
 /** `client` of src/client/client.ts, `catalog` of src/catalog.ts, `sandbox/world` of src/sandbox/world/state.ts. */

@@ -1,9 +1,10 @@
 // Compiles and runs each ```ts block of README.md, AGENTS.md, and docs/, and each `@example` of a doc comment.
 //
 // A block is a module: it compiles alone, or after the blocks above it on its page. An example may also use the names of
-// test/comment-examples/ambient.ts. Both run in a folder with fox.png, ann.png, clip.mp4, and voice.mp3, a hundred times as fast
-// as real time. Requests to the sandbox's URL reach a sandbox, S3 accepts every PUT, and other hosts respond with 204. A block
-// marked check-only doesn't run. A block with a file name is a complete file next to its page's other files.
+// test/comment-examples/ambient.ts. Blocks and examples run in a folder with fox.png, ann.png, clip.mp4, and voice.mp3, a
+// hundred times as fast as real time. Requests to the sandbox's URL reach a sandbox, S3 accepts every PUT, and other hosts
+// respond with 204. A block marked check-only doesn't run. A block with a file name is a complete file next to its page's
+// other files.
 import { execFile } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,4 +1,4 @@
-// Runs every example as a separate program, with the sandbox on a real port.
+// Runs examples, most of them as separate programs, with the sandbox on a real port. Checks that a test names each.
 
 import { execFile } from 'node:child_process';
 import {

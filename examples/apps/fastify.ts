@@ -17,7 +17,7 @@ app.post<{ Body: z.infer<typeof videoParams> }>(
   },
 );
 app.setErrorHandler((error, _request, reply) => {
-  if (!GenError.isInstance(error)) return reply.send(error); // an error of Fastify, such as a 400 or a 415
+  if (!GenError.isInstance(error)) return reply.send(error); // an error from Fastify, such as a 400 or a 415
   const { status, code, message, fault } = toHttp(error);
   if (fault !== 'caller') console.error(error);
   return reply.code(status).send({ code, message });

@@ -47,7 +47,7 @@ describe.each(WAITS)('with %s', (_, wait) => {
     expect(sandbox.jobs).toHaveLength(2);
   });
 
-  it.each(KEYS)('rejects a call that the core splits before anything is paid (key in %s)', async (_, key) => {
+  it.each(KEYS)('rejects a call that the core splits, before anything is paid (key in %s)', async (_, key) => {
     const { gen, sandbox } = providerOnSandbox();
     const error = await generate(gen, key, { maxVideosPerCall: 1 }).catch((thrown: unknown) => thrown);
     expect(error).toMatchObject({ name: 'PreflightError', code: 'idempotency_key_reused' });

@@ -1,4 +1,4 @@
-// Paid outputs aren't lost. An interrupted download continues, and the error of a failed one contains its job and key.
+// Paid outputs aren't lost. An interrupted download continues, and the error for a failed download contains the job and key.
 import {
   generateImage,
   experimental_generateVideo as generateVideo,
@@ -132,7 +132,7 @@ describe('a wait', () => {
     ]);
   });
 
-  it('survives 20 failed polls of the core', async () => {
+  it('survives 20 failed polls by the core', async () => {
     vi.useFakeTimers();
     const { gen, sandbox } = providerOnSandbox({ jobDurationMs: 1_000 });
     const model = gen.video('svc-video-fast');
@@ -144,7 +144,7 @@ describe('a wait', () => {
     expect(sandbox.jobs).toHaveLength(1);
   });
 
-  it('fails with the permanent error of a poll, including the job', async () => {
+  it('fails with a permanent error from a poll, including the job', async () => {
     const { gen, sandbox } = providerOnSandbox();
     const model = gen.video('svc-video-fast');
     const { operation } = await startVideo({ model, prompt });

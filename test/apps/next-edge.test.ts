@@ -3,7 +3,7 @@ import { afterEach, expect, it, vi } from 'vitest';
 
 afterEach(() => vi.unstubAllGlobals());
 
-it('nextTurn waits for a turn of the event loop without them', async () => {
+it('nextTurn waits for a turn of the event loop if setImmediate and MessageChannel throw', async () => {
   const unsupported = () => {
     throw new Error('A Node.js API is used which is not supported in the Edge Runtime.');
   };

@@ -1,7 +1,7 @@
 import { createSandbox, type SandboxOptions } from 'gen-client/sandbox';
 import { vi } from 'vitest';
 
-/** Creates a sandbox, and makes it the service of `new GenClient()`, through the environment and the global fetch. */
+/** Creates a sandbox that `new GenClient()` uses, through the environment and the global fetch. */
 export function serveApps(options: SandboxOptions = {}) {
   const sandbox = createSandbox(options);
   vi.stubEnv('GEN_API_KEY', sandbox.apiKey);

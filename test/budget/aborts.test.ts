@@ -21,7 +21,7 @@ interface Program {
   run(client: GenClient, signal: AbortSignal): Promise<unknown>;
 }
 
-/** Makes jobs take 15 s, and the first create get a 503. */
+/** Makes jobs take 15 s, and rejects the first create with a 503. */
 function slowService({ clock, state, jobs }: Simulation): void {
   let isFirst = true;
   state.respond = () => {
@@ -184,7 +184,7 @@ async function abortAt(program: Program, index: number, mode: (typeof MODES)[num
   const uncounted = jobs.has('without a budget') ? PRICE : 0;
   expect(usage, position()).toMatchObject({ reservedTokens: 0, unresolved: [] });
   expect(usage.spentTokens, position()).toBe(charged() - uncounted);
-  // An upload may remain if the abort came with its first response: it has no bytes.
+  // An upload may remain if the abort came with its first response, before any bytes were sent.
   expect([...uploads.values()], position()).not.toContain('PUT');
   return point.reached;
 }

@@ -114,7 +114,7 @@ describe('a budget', () => {
     },
   );
 
-  test('passed to the client counts in addition to one passed to a call', async () => {
+  test('passed to the client applies in addition to one passed to a call', async () => {
     const { sandbox, client, budget } = openClient({ maxTokens: 1_000 });
     const tenant = scopedBudget({ maxTokens: 10, scope: 'tenant-7' });
     await client.videos.create(VIDEO, { budget: tenant });
@@ -123,7 +123,7 @@ describe('a budget', () => {
     expect(sandbox.requests).toHaveLength(1);
     // The rejected create also released its reservation in the client's budget.
     expect(await budget.usage()).toMatchObject({ spentTokens: 10, reservedTokens: 0 });
-    // A budget that is passed twice counts once.
+    // A create counts once toward a budget that is passed twice.
     await client.images.create({ prompt: 'a fox' }, { budget });
     expect(await budget.usage()).toMatchObject({ spentTokens: 20, reservedTokens: 0 });
   });

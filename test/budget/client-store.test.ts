@@ -6,7 +6,7 @@ import { VIDEO } from './service.js';
 const openSandbox = () => createSandbox({ balanceTokens: 10_000, prices: 10, limits: 'off' });
 
 describe('a budget without its own store', () => {
-  test("counts in its client's store, so other processes share it", async () => {
+  test("uses its client's store, so other processes share it", async () => {
     const sandbox = openSandbox();
     const store = memoryStore();
     const budget = createBudget({ maxTokens: 35, per: 'day', scope: 'team' });
@@ -42,7 +42,7 @@ describe('a budget without its own store', () => {
     expect((await budget.usage()).spentTokens).toBe(10);
   });
 
-  test('counts once per process if its client has no store, however often it is created (U1)', async () => {
+  test('is a single budget per process if its client has no store, however often it is created (U1)', async () => {
     const sandbox = openSandbox();
     const newClient = () => sandbox.client({ budget: createBudget({ maxTokens: 15 }), maxRetries: 0 });
     await newClient().videos.create(VIDEO);

@@ -28,7 +28,7 @@ test("an AI SDK model that would exceed the budget rejects with the budget's err
   expect(sandbox.jobs).toHaveLength(2);
 });
 
-test('a durable run that would exceed the budget fails permanently, and a repeated run counts once', async () => {
+test('a durable run that would exceed the budget fails permanently, and a repeated run counts toward it once', async () => {
   const { sandbox, budget, client } = openClient();
   const activities = createActivities(client);
   const engine: DurableEngine = {

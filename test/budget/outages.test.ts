@@ -259,7 +259,7 @@ async function resumeWith(
       onYield();
     }
   } catch {
-    // Only its completion matters.
+    // Only the completion of resume() matters.
   }
   return keys;
 }

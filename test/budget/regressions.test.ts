@@ -9,7 +9,7 @@ import { settle } from '../waiting/virtual-clock.js';
 
 const failed = { status: 'failed', errorCode: 'generation_failed' };
 
-it("a run continues in its budget after another wait has thrown its job's failure", async () => {
+it("a run continues in its budget after another wait has thrown the failure of the run's job", async () => {
   const { clock, state, open } = simulate();
   const { client, budget } = open({ budget: { maxTokens: 15 } });
   state.outcomes = [failed];

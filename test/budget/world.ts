@@ -17,7 +17,7 @@ export type WorldEvent =
       readonly kind: number;
       readonly key: number;
       readonly fault: Fault;
-      /** Duration of the response. Also determines the price of an edit. */
+      /** Time until the response. Also determines the price of an edit. */
       readonly ms: number;
     }
   | { readonly type: 'advance'; readonly ms: number }
@@ -76,7 +76,7 @@ export async function runWorld(
     periodNow();
     if (event.type === 'advance') await clock.advance(event.ms);
     else if (event.type === 'jump') {
-      // A longer jump would expire creates in flight, which count as lost until the end of the next period.
+      // A longer jump would expire creates in flight. Expired creates count as lost until the end of the next period.
       const ms = event.fraction * PERIOD_MS[options.per];
       if (jumpedMs + ms > 0.9 * PERIOD_MS[options.per]) continue;
       jumpedMs += Math.max(0, ms);

@@ -53,7 +53,7 @@ describeWithRedis('a queued call is paid once and never lost', () => {
     expect(sandbox.requests.filter(({ method }) => method === 'POST')).toHaveLength(1);
   });
 
-  it('if onFailed throws, which is then called again with the same error', async () => {
+  it('if onFailed throws and is then called again with the same error', async () => {
     const { sandbox, queue, startWorker, untilEnded, record } = open();
     sandbox.outcomes.next({ status: 'failed', errorCode: 'generation_rejected' });
     const failures: string[] = [];

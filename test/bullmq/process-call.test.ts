@@ -69,7 +69,7 @@ describe('a failed call, if the worker crashed before BullMQ stored the failure'
 });
 
 describe('a queued call', () => {
-  it('calls a throwing onFailed for a day, or until it throws an UnrecoverableError', async () => {
+  it('retries a throwing onFailed for a day, or until it throws an UnrecoverableError', async () => {
     let now = NOW;
     let thrown: Error = new Error('the log is down');
     const context = { clock: { now: () => now }, onFailed: () => Promise.reject(thrown) };

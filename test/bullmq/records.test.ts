@@ -151,10 +151,10 @@ describeWithRedis('a used ID', () => {
 describeWithRedis('two queues of one account', () => {
   const { open, store } = queuesOnSandboxes();
 
-  it.each(['in one process', 'over a store'])(
+  it.each(['in one process', 'with a store'])(
     "reject each other's IDs, and find the job of a repeated call despite changed params (%s)",
     async (place) => {
-      const client = () => (place === 'over a store' ? { store: store() } : {});
+      const client = () => (place === 'with a store' ? { store: store() } : {});
       const films = open({ clock: 'manual', jobDurationMs: 1000, client: client() });
       const posters = open({ sandbox: films.sandbox, client: client() });
       films.startWorker();

@@ -1,4 +1,4 @@
-// Failures other than the job's use no BullMQ attempts. The worker retries them, and finally reports them.
+// Failures other than the job's use no BullMQ attempts. The worker retries the step, and reports the failure once it gives up.
 import { UnrecoverableError } from 'bullmq';
 import { expect, it, vi } from 'vitest';
 import { describeWithRedis, isCreate, PNG, queuesOnSandboxes } from './queue-on-sandbox.js';
@@ -31,7 +31,7 @@ describeWithRedis('a queued call', () => {
     expect(other.sandbox.jobs).toHaveLength(0);
   });
 
-  it('calls a throwing onCompleted for a day without a poll, then fails with its error', async () => {
+  it('retries a throwing onCompleted for a day without a poll, then fails with its error', async () => {
     const { sandbox, queue, startWorker, untilEnded, record, failures } = open();
     const jobIds: string[] = [];
     startWorker({
@@ -59,7 +59,7 @@ describeWithRedis('a queued call', () => {
     expect((await record('order-1')).data.failure).toMatchObject({ message: 'onCompleted failed: S3 is down' });
   });
 
-  it('calls onCompleted again if it failed there and an operator restarts it', async () => {
+  it('calls onCompleted again if an operator restarts it after onCompleted has failed', async () => {
     const { sandbox, queue, startWorker, untilEnded, record } = open();
     const failures: string[] = [];
     let hasDisk = false;

@@ -43,7 +43,7 @@ describeWithRedis('queued calls', () => {
     expect(Math.max(...lags)).toBeLessThan(1_500);
   });
 
-  it('process the call of a webhook before other calls', async () => {
+  it('process the call that a webhook is about before other calls', async () => {
     const { sandbox, queue, startWorker, untilAsleep } = open({ clock: 'manual', jobDurationMs: 1000 });
     const first = startWorker({ pollIntervalMs: HOUR_MS });
     const jobs = 6;
@@ -131,7 +131,7 @@ describeWithRedis('queued calls', () => {
 describeWithRedis("a queue's index", () => {
   const { open } = queuesOnSandboxes();
 
-  it('removes the webhooks of jobs without a call after an hour', async () => {
+  it('removes, after an hour, the webhooks for jobs that no call uses', async () => {
     const { sandbox, queue, startWorker, untilEnded, name, connection } = open();
     const jobIndex = openJobIndex(connection, { name });
     startWorker();

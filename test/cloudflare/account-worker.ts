@@ -1,4 +1,4 @@
-// An isolate for one-account.test.ts. It creates videos with shared rate limits, and its object fails at random.
+// An isolate for one-account.test.ts. It creates videos with shared rate limits, and its Durable Object fails at random.
 import { GenClient } from 'gen-client';
 import { durableObjectStore, GenAccount, type GenAccountNamespace } from 'gen-client/cloudflare';
 import { createWebhookHandler } from 'gen-client/webhooks';
@@ -13,7 +13,7 @@ interface Env {
 
 type Methods = Pick<GenAccount, 'read' | 'write'>;
 
-/** An object that fails one call in twenty, half of them before its effect and half after. */
+/** A Durable Object that fails one call in twenty, half of them before the call takes effect and half after. */
 export class FlakyAccount extends GenAccount {
   readonly #ctx: { abort(reason: string): void };
   constructor(ctx: DurableObjectStateLike & { abort(reason: string): void }, env: unknown) {

@@ -20,7 +20,7 @@ export interface Worker {
   dispose(): Promise<void>;
 }
 
-/** A program: a file of the repository, or its source. */
+/** A program: a file in the repository, or source text. */
 export type Program = { readonly file: string } | { readonly text: string };
 
 /** Bundles a program for workerd into one file without Node modules. `gen-client` resolves to this source. */

@@ -55,7 +55,7 @@ it.each(['images', 'videoEdits', 'characters'])(
   },
 );
 
-it('a create that fails for another reason leaves the queue', async () => {
+it('a create that fails for a different reason leaves the queue', async () => {
   const { sandbox, client, activities } = setup({ limits });
   sandbox.faults.add({ match: { method: 'POST' }, status: 422, times: 1 });
   expect(await activities.create(create('run-1'))).toMatchObject({ type: 'failed', failure: { kind: 'refused' } });

@@ -16,7 +16,7 @@ export class RunFailure extends Error {
 /** Fault probabilities, from 0 to 1. */
 export interface FaultRates {
   readonly chance: () => number;
-  /** Probability of a crash before, in, or after a step. */
+  /** Probability of a crash before, during, or after a step. */
   readonly crash: number;
   /** Probability that an activity runs twice. */
   readonly twice: number;
@@ -87,7 +87,7 @@ export function adversarialEngine(activities: Activities, { chance, crash, twice
   return {
     steps: () => history.map(({ step }) => step),
     replays: () => replays,
-    /** Runs a workflow until it ends, over any number of crashes. */
+    /** Runs a workflow until it ends, despite any number of crashes. */
     async run(workflow: (engine: DurableEngine) => Promise<GeneratedJob>): Promise<GeneratedJob | RunFailure> {
       for (; ; replays++) {
         try {

@@ -62,7 +62,7 @@ async function runConcurrently(count: number, processes: number) {
       // The create was accepted, so the run can stop here.
       if (jobId !== null) await new Promise(() => {});
       run.steps++;
-      // Engines end a wait up to two seconds late.
+      // Like a real engine, ends a wait up to two seconds late.
       await clock.sleep(ms + chance() * 2_000);
       return false;
     },

@@ -33,7 +33,7 @@ function engineFile(engine: EngineName, path: string): string {
   return createRequire(folder(engine)).resolve(path);
 }
 
-/** This package's dependencies. */
+/** Packages that this package imports, directly or through another one. */
 const OWN_PACKAGES = ['ky', 'p-retry', 'is-network-error', 'zod', '@ai-sdk/provider'];
 
 /** Creates a project with these sources, an engine's packages, and the built package. Returns its path. */

@@ -49,7 +49,7 @@ export function testRuns(
       const outcome = await engine.start('order-1', 'run one');
       await service.created('run one');
       await engine.deploy();
-      // They run while the first run waits.
+      // The other runs start while the first one waits.
       others = Promise.all([
         runToEnd('order-2', 'run two'),
         runToEnd('order-3', '[fail:generation_rejected] run three'),
@@ -78,7 +78,7 @@ export function testRuns(
   });
 }
 
-/** Runs a program with two versions. */
+/** Runs the first of two versions of a program. `deploy` replaces it with the second. */
 export async function deployable(start: (version: 0 | 1) => Promise<ChildProcess>) {
   let program = await start(0);
   return {

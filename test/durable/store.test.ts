@@ -1,4 +1,4 @@
-// The last step of a durable run: the copy of its file.
+// The last step of a durable run, which copies the file.
 import { createHash } from 'node:crypto';
 import { expect, it } from 'vitest';
 import type { ActivityOptions } from '../../src/adapters/durable/activities.js';
@@ -11,7 +11,7 @@ import { rejection } from '../transport/support.js';
 quickPauses();
 
 interface Faults {
-  /** How many times the engine repeats each activity. */
+  /** Number of times that the engine repeats each activity. */
   readonly repeats: number;
   /** Responses or failures of the first downloads. */
   readonly downloads: (() => Promise<Response>)[];

@@ -1,4 +1,4 @@
-// Clients of a service that counts the creates of the last window, on a manual clock.
+// Clients of a service that limits the creates in a sliding window, on a manual clock.
 import { describe, expect, it } from 'vitest';
 import type { ClientOptions } from '../../src/index.js';
 import { created, freshKey, json, stubbed } from '../transport/support.js';

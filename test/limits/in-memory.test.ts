@@ -200,7 +200,7 @@ describe.each([
   });
 });
 
-it('a full limit fills and empties a queue of 20,000 calls without scanning it', async () => {
+it('an exhausted limit fills and empties a queue of 20,000 calls without scanning it', async () => {
   const { clock, acquire, limits } = setup(1);
   const release = await acquire();
   const measure = async (calls: number) => {
@@ -259,7 +259,7 @@ describe('a limit without a number', () => {
       expect(slots).toHaveLength(0);
       await clock.advance(500);
       expect(slots).toHaveLength(1);
-      // Calls from before the pause don't count in a round.
+      // Calls from before the pause don't count toward a round.
       for (const release of slotsBefore) release('accepted');
       await clock.advance(5_000);
       expect(slots).toHaveLength(1);

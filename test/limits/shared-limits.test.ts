@@ -17,7 +17,7 @@ interface Campaign {
   readonly gapMs?: number;
 }
 
-/** Runs calls in many processes. Returns the times at which the service counted them, and the store requests. */
+/** Runs calls in many processes. Returns when the service counted them, the total time, and the number of store requests. */
 async function campaign({ processes, calls, limit, responseMs, delayMs = 2, gapMs = 200 }: Campaign) {
   const { clock, process, requestCount, pauseMs } = world(limit, { delayMs });
   const next = seeded(1);
@@ -194,7 +194,7 @@ describe('shared limits', () => {
     expect(rounds).toEqual([1, 2, 4, 8]);
   });
 
-  it('pass the slot of a call that was aborted while it was granted to another process', async () => {
+  it('pass a slot to another process if its call was aborted while the slot was granted', async () => {
     const { clock, process, faults } = world({ limit: 1, windowMs: 60_000 });
     const [worker, otherWorker] = [process(), process()];
     const aborted = new AbortController();
@@ -249,7 +249,7 @@ describe('shared limits', () => {
   });
 });
 
-/** Runs calls that succeed, fail, abort, or crash with their process, on a store with varying delays. */
+/** Runs calls that succeed, are aborted, or release their slot unused, on a store with varying delays. */
 async function runRandomCalls(seed: number) {
   const next = seeded(seed);
   const limit = { limit: 1 + Math.floor(next() * 8), windowMs: 500 + next() * 5_000 };

@@ -9,7 +9,7 @@ interface ProxyRequest {
   readonly body: Record<string, unknown>;
 }
 
-/** A page's request: JSON to the proxy, or a file. */
+/** A fake XMLHttpRequest that sends JSON to the proxy, or uploads a file. */
 class PageRequest {
   method = '';
   url = '';
@@ -102,7 +102,7 @@ function fakeFetch(
 }
 
 const emptyBrowser = () => ({
-  /** Requests to the proxy, except for session tickets. */
+  /** Requests to the proxy, except those for session tickets unless a test sets the response. */
   requests: [] as ProxyRequest[],
   /** The same requests as the page sent them. */
   xhrs: [] as PageRequest[],
@@ -145,7 +145,7 @@ function openBrowser(): void {
   });
 }
 
-/** Restores the globals and the clock. Pending work first reaches a request, which gets no response. */
+/** Restores the globals and the clock. Pending work first runs until it sends a request, which never receives a response. */
 async function closeBrowser(): Promise<void> {
   vi.useRealTimers();
   browser.responses = {};

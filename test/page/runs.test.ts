@@ -282,7 +282,7 @@ describe('files', () => {
     expect(paths()).toEqual(['upload']);
   });
 
-  it('share one progress', async () => {
+  it('share one progress value', async () => {
     browser.uploadStatus = { POST: 'pending' };
     browser.responses = { upload: [{ put: 'p1' }, { put: 'p2' }] };
     const run = openPage().videos.create({ first_frame_upload_id: new Blob(['123']), upload_ids: [new Blob(['1'])] });

@@ -186,7 +186,7 @@ describe.each(['stop', 'forget'] as const)('%s() during an upload', (method) => 
 const OTHER_USER = { code: 'other_user', message: 'This was requested in another session.' };
 const NOT_FOUND = { code: 'not_found', message: 'This does not exist.' };
 
-/** Creates a run that gets these responses, and clears the recorded requests, as if the tab reloads next. */
+/** Creates a run that receives these responses, and clears the recorded requests, as if the tab reloads next. */
 async function runBeforeReload(responses: (typeof browser)['responses']) {
   browser.responses = responses;
   const run = openPage().videos.create(PROMPT);

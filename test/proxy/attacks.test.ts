@@ -62,18 +62,18 @@ it("a preflight request is rejected by default, even from the app's origin", asy
 
 describe("a page's request", () => {
   it.each(['images', 'speech', 'models', '__proto__', 'constructor', 'toString', 'v1', ''])(
-    'for the unknown endpoint %j is a 404',
+    'for the unknown endpoint %j gets a 404',
     async (endpoint) => {
       expect((await openApp().post(endpoint, { key: KEY, input: INPUT })).status).toBe(404);
     },
   );
 
-  it('to upload is a 404 without the `upload` option', async () => {
+  it('to upload gets a 404 without the `upload` option', async () => {
     const app = openApp({ upload: undefined });
     for (const endpoint of ['upload', 'uploaded', 'bytes']) expect((await app.post(endpoint, {})).status).toBe(404);
   });
 
-  it('with the wrong method is a 405 that lists the allowed methods', async () => {
+  it('with the wrong method gets a 405 that lists the allowed methods', async () => {
     const app = openApp();
     for (const [path, method, allow] of [
       ['videos', 'GET', 'POST'],
@@ -109,7 +109,7 @@ describe("a page's request", () => {
     expect(app.sandbox.jobs).toHaveLength(0);
   });
 
-  it('is a 500 if the app itself sets the key', async () => {
+  it('gets a 500 if the app itself sets the key', async () => {
     const app = openApp({ create: { videos: () => ({ prompt: 'a', idempotency_key: 'order-17' }) } });
     expect((await app.post('videos', { key: KEY, input: INPUT })).status).toBe(500);
     expect(app.errors).toMatchObject([{ message: expect.stringContaining('idempotency_key is set by the proxy') }]);

@@ -15,7 +15,7 @@ const uploads = ({ sandbox }: App) => sandbox.requests.filter(({ path }) => path
 /** Opens an app that has used the minute's creates and uploads. */
 async function openAtLimit() {
   const app = openApp({}, { clock: 'manual', jobDurationMs: 30 * MINUTE_MS });
-  // A user can have at most 16 unfinished uploads.
+  // Six users, because each can have at most 16 unfinished uploads.
   const userOf = (index: number) => ({ user: `zoe${index % 6}` });
   await Promise.all([
     ...Array.from({ length: 60 }, (_, index) => app.post('upload', FILE, userOf(index))),

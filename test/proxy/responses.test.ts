@@ -40,7 +40,7 @@ describe('a page that creates a video', () => {
   });
 });
 
-it('returns the reason of a failed generation', async () => {
+it('gets the reason for a failed generation', async () => {
   const app = openApp({}, { clock: 'manual' });
   const { job } = await app.client.videos.create(INPUT);
   app.sandbox.finish(job.id, { status: 'failed', errorCode: 'generation_rejected' });
@@ -134,7 +134,7 @@ it('recognizes a file without a type by its name', async () => {
   );
 });
 
-describe("deletes a page's upload", () => {
+describe("the proxy deletes a page's upload", () => {
   const deletions = (app: App) =>
     app.sandbox.requests.filter(({ method }) => method === 'DELETE').map(({ path }) => path);
   const create = (app: App, ticket: string) =>

@@ -1,5 +1,5 @@
-// Runs every block of the guides about queues, many processes, and Workers, and uses its exports as documented. Replaces the
-// default Redis port with the port of the test's Redis.
+// Runs every block of the guides about queues, many processes, and Workers, except the one with checkStore, and uses its
+// exports as documented. Replaces the default Redis port with the port of the test's Redis.
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { GenClient, Store } from 'gen-client';

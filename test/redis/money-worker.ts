@@ -1,4 +1,4 @@
-// Resumes other processes' creates, then creates videos over a shared Redis until it is killed. Prints `job <id>` for each
+// Resumes other processes' creates, then creates videos with a shared Redis until it is killed. Prints `job <id>` for each
 // job. With the argument `resume`, it resumes until no create is unfinished.
 import { Redis } from 'ioredis';
 import { redisStore } from '../../src/adapters/redis/index.js';

@@ -130,7 +130,7 @@ async function startNode() {
   });
 }
 
-/** Starts a server on a free port. Retries if another process uses the port first. */
+/** Starts a server on a free port. Retries if another process takes the port first. */
 async function onFreePort<T>(start: (port: number) => Promise<T>, attempts = 5): Promise<T> {
   try {
     return await start(await freePort());

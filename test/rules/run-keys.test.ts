@@ -1,4 +1,4 @@
-// The keys and waits of runs over several events. For single steps, see run-steps.
+// The keys and waits of runs across several events. For single steps, see run-steps.
 import { describe, expect, it } from 'vitest';
 import { APIError, JobFailedError } from '../../src/errors/index.js';
 import { nextDetachedStep } from '../../src/rules/detached-run.js';

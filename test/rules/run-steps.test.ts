@@ -82,7 +82,7 @@ describe('a failed create', () => {
     expect(step).toMatchObject({ type: 'fail', reason: kind, error: { name: 'ConnectionError' }, resumeStep: create });
   });
 
-  it('for a review ignores fifty wakes, and is retried at the next', () => {
+  it('for a review ignores fifty wakes, and is retried at the fifty-first', () => {
     let run = applyEvents(start(), failed('review', 20_000));
     for (let at = 0; at < 50; at++) run = applyEvents(run, woken);
     expect(run.step.type).toBe('wait');

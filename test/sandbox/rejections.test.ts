@@ -45,7 +45,7 @@ const withUpload =
     return client.call('POST', path, { ...body, [field]: field.endsWith('s') ? [id] : id });
   };
 
-/** Creates a request with an upload of another workspace. */
+/** Creates a request with an upload from another workspace. */
 const withForeignUpload =
   (type: 'IMAGE' | 'VIDEO', send: (client: PlainClient, id: string) => Promise<PlainResponse>): TestRequest =>
   async (client) =>

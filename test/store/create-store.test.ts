@@ -50,7 +50,7 @@ test('a store can be a class instance without notifications', async () => {
   expect(unfinished).toEqual([job.id]);
 });
 
-test("a call's budget counts even if the client has no store and no budget", async () => {
+test("a call's budget applies even if the client has no store and no budget", async () => {
   const { fetch, jobs } = openService();
   const client = new GenClient({ ...BASE, fetch });
   const budget = createBudget({ maxTokens: 12, scope: 'one call', unknownPrice: () => 12 });

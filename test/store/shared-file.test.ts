@@ -86,7 +86,7 @@ describe.each([
       const untilMs = Date.now() + MIN_MS;
       const isDone = () => Date.now() >= untilMs && sandbox.jobs.length >= MIN_JOBS;
       const kills = await Promise.all(
-        // Half of them run in namespaces, so that processes with the same ID share the file.
+        // With a prefix, half of them run in namespaces, so that processes with the same ID share the file.
         Array.from({ length: PROCESSES }, (_, at) =>
           killRepeatedly(isDone, lifetime, () => start(service, at % 2 === 0 ? prefix : NO_PREFIX, lines)),
         ),

@@ -17,7 +17,7 @@ interface ServiceJob {
   expiresAt?: string;
 }
 
-/** How the service handles a create. `lost`: it creates the job, but the response is lost. `never`: it does neither. */
+/** How the service handles a create. `lost`: it creates the job, but the response is lost. `never`: no job, no response. */
 export type ServiceReply = 'created' | 'lost' | 'never' | Error | Response;
 
 /** Opens a simulated service and a database. `open` starts a process that uses them. */

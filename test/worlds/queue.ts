@@ -135,7 +135,7 @@ export class QueueWorker {
       this.#end(record, token, COMPLETED);
     } catch (error) {
       if (error instanceof UnrecoverableError) this.#end(record, token, error.cause);
-      // The engine would retry immediately, and so does this.
+      // The processor should throw no other error. If it does, the call ends with that error.
       else if (!(error instanceof DelayedError)) this.#end(record, token, error);
     } finally {
       renewal.stop();

@@ -1,4 +1,5 @@
-// npm run campaign -- shop --seeds 20 --orders 56: shops killed a dozen times each, alternately on a file and two functions.
+// npm run campaign -- shop --seeds 20 --orders 56: shops killed up to a dozen times each, alternately on a file and on two
+// functions.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -15,7 +15,7 @@ export interface Order {
   /** If true, the shop passes its own keys. Otherwise, only the store has the create's key. */
   readonly hasOwnKey: boolean;
   readonly file: 'none' | 'shared' | 'fresh' | 'reviewed';
-  /** If true, a tenant's budget also counts it. */
+  /** If true, a tenant's budget also counts the order. */
   readonly isTenants: boolean;
   readonly isCleaned: boolean;
   readonly hasWebhook: boolean;
@@ -175,7 +175,7 @@ async function runShop(life: ProcessLife, orders: readonly Order[], disk: Disk):
 /** Stores an order's outcome. */
 async function handle(life: ProcessLife, id: string, job: Job, disk: Disk): Promise<void> {
   if (job.status !== 'completed') {
-    // It may be delivered twice, but counts once.
+    // A failure may be delivered twice, but counts once.
     if (!disk.reported.has(job.id)) disk.failed.set(id, (disk.failed.get(id) ?? 0) + 1);
     disk.reported.add(job.id);
     return;
@@ -286,7 +286,7 @@ async function wrongMoney(
   });
 }
 
-/** Draws random orders: 15% of their first jobs fail, and one in twelve waits for a reference's review. */
+/** Draws random orders: 15% of their first jobs fail, and one in twelve videos waits for a reference's review. */
 export function drawOrders(count: number, seed: number): Order[] {
   const { next } = randomFor(seed, 'orders');
   const pick = <T>(...all: readonly T[]): T => all[Math.floor(next() * all.length)] as T;

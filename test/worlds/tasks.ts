@@ -87,7 +87,7 @@ export async function resumeOrders(orders: readonly Task[], life: ProcessLife, d
   }
 }
 
-/** Resumes all creates. Like a program, stores each result before the next. */
+/** Resumes all creates. Like a program, stores each result before it handles the next one. */
 export async function resumeAll({ client }: ProcessLife, { tasks }: Disk): Promise<void> {
   for await (const { job, label } of client.resume()) {
     const order = tasks.find(({ id }) => id === label);

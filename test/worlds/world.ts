@@ -31,9 +31,9 @@ const LIMIT_MS = 5 * DAY_MS;
 const MAX_SETTLE_MS = 900_000;
 export const MAX_OUTAGE_MS = 45_000;
 export const MAX_STOP_MS = 100_000;
-/** Small, so that a few creates use it up. */
+/** A limit that a few creates exhaust. */
 const LIMITS = { 'videos.create': { limit: 3, windowMs: 60_000 } } as const;
-/** Just before midnight, so that a daily budget's period often ends. */
+/** Just before midnight, so that a daily budget's period often ends during a world. */
 const START = Date.UTC(2026, 0, 31, 23, 58);
 
 const NEWER = 'newer ';
@@ -168,7 +168,7 @@ export class World {
       this.#run(life.whenRunning().then(() => runTask(stored, life, this.disk)));
   }
 
-  /** Queues a record that only a newer worker supports. Such a worker processes it a minute after these skip it. */
+  /** Queues a record that only a newer worker supports. A newer worker processes it a minute after these workers skip it. */
   queueNewer(): void {
     const { queue } = this.disk;
     this.#newer += 1;
@@ -239,7 +239,7 @@ export class World {
     await this.#sim.settle();
   }
 
-  /** Stops all faults. Every task must end, and every invariant must be true. */
+  /** Stops all faults. Every task must end, and every invariant must hold. */
   async end(): Promise<void> {
     this.faults.clear();
     // Wait for outages and paused processes to end.
@@ -376,7 +376,10 @@ export class World {
     });
   }
 
-  /** Checks that each period's charges exceed the limit by at most one job, and that the budget matches the ledger. */
+  /**
+   * Checks that the charges exceed the limits of the periods used by at most one job in total, and that the budget's count for
+   * today matches the jobs.
+   */
   async #wrongBudget(): Promise<string[]> {
     const keys = new Set(this.disk.tasks.filter(({ kind }) => kind === 'budget').map((task) => keyOf(task) ?? ''));
     if (keys.size === 0) return [];
@@ -407,7 +410,7 @@ export class World {
     const { spentTokens, reservedTokens, unresolved } = usage;
     if (reservedTokens !== 0 || unresolved.length !== 0)
       broken.push(`the budget still reserves: ${JSON.stringify(usage)}`);
-    // A crash loses a refund that waits for the store. The budget is then too high, never too low.
+    // A crash loses a refund that waits for the store. The budget's count is then too high, never too low.
     const mayLoseRefunds = this.#sim.counts.outages > 0 && [...this.#lives.values()].some((lives) => lives > 1);
     // A create counts in the period of its response, which may be a retry's.
     if (spentTokens < createdToday || (spentTokens > reportedToday && !mayLoseRefunds)) {

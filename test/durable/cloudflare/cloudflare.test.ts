@@ -62,7 +62,7 @@ else
         for (const pid of childrenOf(process.pid, 'workerd')) process.kill(pid, 'SIGKILL');
         await worker.dispose().catch(() => {});
         worker = await start(1);
-        // Locally, an instance continues only for an event. On Cloudflare, its alarm resumes it.
+        // Locally, only an event resumes an instance. On Cloudflare, its alarm does.
         for (const id of orders) await (await instance(id)).sendEvent({ type: 'touch' });
       },
       async start(order, prompt) {

@@ -1,5 +1,5 @@
-// A stand-in for Inngest's server. It calls a function's handler with the results of its steps until it ends, performs sleeps and
-// event waits, and retries after a crash.
+// A stand-in for Inngest's server. It calls a function's handler with the results of earlier steps until the function ends,
+// performs sleeps and event waits, and retries after a crash.
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { pause } from '../slow-service.js';

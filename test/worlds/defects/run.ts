@@ -12,7 +12,7 @@ const WORLDS = ['--import', './scripts/typescript.mjs', 'test/worlds/run.ts', '-
 const SHOP = ['--import', './scripts/typescript.mjs', 'test/worlds/shop-run.ts', '--seeds', '3', '--orders', '16'];
 const testOf = (file: string) => ['node_modules/vitest/vitest.mjs', 'run', '--maxWorkers=1', file];
 
-/** The test for each defect that the worlds can't detect. */
+/** The shop or the test for each defect that the worlds detect rarely or never. */
 const DETECTORS: Readonly<Record<string, readonly string[]>> = {
   // The worlds have no lease files, bursts, call durations, or accounts per key, and reach some other cases rarely.
   'b3-waits-behind-those-that-wait': testOf('test/budget/interactions.test.ts'),
