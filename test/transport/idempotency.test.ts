@@ -73,7 +73,7 @@ describe('an idempotency key', () => {
     [{}, 'an object'],
   ])('%j is rejected in the params and in the options', async (key, formatted) => {
     const { client, requests } = stubbed(() => json(created()));
-    const message = `must be a string of 1 to 255 printable ASCII characters, not ${formatted}. Create parts from your own IDs with idempotencyKeyFrom().`;
+    const message = `must be a string of 1 to 255 printable ASCII characters, not ${formatted}. Create one from your own IDs with idempotencyKeyFrom().`;
     expect(await rejection(client.videos.create({ ...PROMPT, idempotency_key: key as string }))).toMatchObject({
       name: 'GenError',
       message: `idempotency_key ${message}`,
