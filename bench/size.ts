@@ -27,7 +27,7 @@ export const OWN_PROGRAMS = {
     "import { GenClient } from 'gen-client'; import { copyOutput, s3 } from 'gen-client/storage'; export default async (prompt, store) => { const client = new GenClient({ apiKey: 'k', baseUrl: 'https://x' }); return copyOutput(client, await client.videos.createAndWait({ prompt }), s3(store)); };",
 } as const;
 
-/** Bundles and minifies a program for a Worker. Returns its gzipped bytes. */
+/** Bundles and minifies a program for a Worker. Returns its gzipped size in bytes. */
 export async function bundleSize({ code, from = HERE }: Omit<Program, 'name'>): Promise<number> {
   const { outputFiles } = await build({
     stdin: { contents: code, resolveDir: from, sourcefile: 'program.js' },

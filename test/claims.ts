@@ -141,7 +141,7 @@ export const CLAIMS: Readonly<Record<string, readonly Claim[]>> = {
     [
       'twice as many with each round that the service accepts',
       'test/limits/counting-service.test.ts',
-      'restarts slowly after a 429 (Retry-After: %s)',
+      'resumes creates gradually after a 429 (Retry-After: %s)',
     ],
     [
       'whether the service counts fixed or sliding windows',

@@ -8,14 +8,14 @@ import type { Ledger } from './ledger.js';
 
 const RECORDS = new WeakMap<Ledger, JobRecords>();
 
-/** Returns a ledger's records: the same object for the same ledger. */
+/** Returns the recorder of a ledger: the same object for the same ledger. */
 export function recordsOf(ledger: Ledger): JobRecords {
   const records = RECORDS.get(ledger) ?? { recordEnd: (...end) => recordEnd(ledger, ...end) };
   RECORDS.set(ledger, records);
   return records;
 }
 
-/** Records a job's final state, and settles its budgets at the charge. */
+/** Records a job's final state. Its charge settles the reservation of its budgets. */
 async function recordEnd(
   ledger: Ledger,
   jobId: string,

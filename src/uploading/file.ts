@@ -28,7 +28,7 @@ export interface UploadFile {
   peek(bytes: number): Promise<Uint8Array>;
 }
 
-/** A file and the params of step 1. */
+/** A file and its params of `uploads.create`. */
 export interface DescribedFile extends UploadFile {
   readonly params: CreateUploadParams;
 }
@@ -36,7 +36,7 @@ export interface DescribedFile extends UploadFile {
 /** Documented size limits. Types that the service adds later have no limit. */
 const MAX_BYTES: Readonly<Record<string, number>> = UPLOAD_BYTES;
 
-/** Opens a source for step 2 only. Step 1 has described the file, so only its size is validated. */
+/** Opens a source for the PUT alone. `uploads.create` has described the file, so only its size is validated. */
 export function openFile(value: unknown, options: Pick<FileOptions, 'sizeBytes' | 'onProgress'>): UploadFile {
   const { source, sizeBytes } = openSource(value, options);
   return toFile(source, sizeBytes, reporter(options));
@@ -51,7 +51,7 @@ export interface ReadLimit {
 /** Timeout for files that are validated without a client. */
 export const DEFAULT_LIMIT: ReadLimit = { timeoutMs: DEFAULT_TIMEOUT_MS };
 
-/** Returns a file with the params of step 1. Throws if the file exceeds a documented limit. Sends no request. */
+/** Returns a file with its params for `uploads.create`. Throws if the file exceeds a documented limit. Sends no request. */
 export async function describeFile(
   value: unknown,
   options: FileOptions,

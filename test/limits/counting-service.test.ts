@@ -100,8 +100,8 @@ describe('clients of one account with different limits', () => {
   });
 });
 
-describe('a limit without a documented number', () => {
-  it.each([undefined, '1', '2'])('restarts slowly after a 429 (Retry-After: %s)', async (retryAfter) => {
+describe('an undocumented limit', () => {
+  it.each([undefined, '1', '2'])('resumes creates gradually after a 429 (Retry-After: %s)', async (retryAfter) => {
     const { clock, newClient, accepted, rejected } = openCountingService({ limit: 20, windowMs: 2_000, retryAfter });
     const client = newClient();
     const all = Array.from({ length: 100 }, () => client.images.create(PROMPT));

@@ -75,7 +75,7 @@ async function runSuite(suite: Suite): Promise<string | undefined> {
       service.reset();
       return message;
     } catch (problems) {
-      return `${message}\nThe service received: ${problems}`;
+      return `${message}\nThe service reported: ${problems}`;
     }
   }
 }

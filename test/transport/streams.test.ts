@@ -56,7 +56,7 @@ describe('a stream', () => {
     expect(listeners()).toBe(0);
   });
 
-  it.each(['reading', 'between two reads'])(
+  it.each(['during a read', 'between two reads'])(
     "ends immediately on an abort %s, with the signal's reason, and cancels its source",
     async (when) => {
       const cancel = vi.fn();
@@ -64,7 +64,7 @@ describe('a stream', () => {
       const { client } = stubbed(() => new Response(body));
       const { controller, signal, listeners } = countedSignal();
       const reader = (await client.jobs.output('job_1', { signal })).body?.getReader();
-      const pending = when === 'reading' ? reader?.read() : undefined;
+      const pending = when === 'during a read' ? reader?.read() : undefined;
       pending?.catch(() => {});
       await vi.advanceTimersByTimeAsync(5);
       expect(listeners()).toBe(1);

@@ -1,4 +1,5 @@
-// The wire table on this Node. `npm run test:runtimes` runs the same rows on every other runtime.
+// Runs the wire-format cases of test/fixtures/wire.json on the current Node. `npm run test:runtimes` runs them on every other
+// runtime.
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 

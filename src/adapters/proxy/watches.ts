@@ -82,7 +82,8 @@ export class Watches {
   }
 
   /**
-   * Returns the jobs' states once one changes, or after `holdMs`. Throws a 429 if the user has too many open requests.
+   * Returns the jobs' latest results: immediately if an outcome is known, otherwise once a job changes or `holdMs` has passed.
+   * Allows up to 10 seconds for a first poll. Throws a 429 if the user has too many open requests.
    */
   async progress(jobs: readonly WatchedJob[], viewer: Viewer): Promise<PollResult[]> {
     const outcomes = jobs.map(({ id, result }) => result ?? this.#cachedOutcome(id));
@@ -137,7 +138,10 @@ export class Watches {
     wait.lingerTimer = this.#clock.after(LINGER_MS, () => this.#forget(id, wait));
   }
 
-  /** Resolves when a job changes, `holdMs` is over, or the page disconnects. */
+  /**
+   * Resolves when a job changes, `holdMs` has passed, or the page disconnects. If a job has no result yet, allows 10 seconds
+   * or more. If `holdMs` is 0, resolves once every job has a result.
+   */
   async #nextChange(waits: readonly WatchedWait[], { holdMs, signal }: Viewer): Promise<void> {
     const isReady = () =>
       holdMs === 0 ? waits.every(({ wait }) => wait.result !== undefined) : waits.some(hasChanged);

@@ -103,12 +103,12 @@ describe.each<[source: string, what: string, FileResponse, extension: string, co
   ['RFC 9110, 8.3', 'MP4 without a type', file(MP4), 'mp4', 'video/mp4'],
   ['Apache default', 'MP4 as text/html', labeled(MP4, 'text/html'), 'mp4', 'video/mp4'],
   ['RFC 6381', 'codecs are retained', labeled(MP4, 'video/mp4; codecs="avc1"'), 'mp4', 'video/mp4; codecs="avc1"'],
-  ['own', 'unrecognized bytes', labeled(RAW, 'video/webm'), 'webm', 'video/webm'],
+  ['not from a report', 'unrecognized bytes', labeled(RAW, 'video/webm'), 'webm', 'video/webm'],
   ['donsetch#290', 'Content-Encoding: UTF-8', labeled(MP4, 'video/mp4', 'UTF-8'), 'mp4', 'video/mp4'],
   ['kener#841', 'Content-Encoding: none', labeled(MP4, 'video/mp4', 'none'), 'mp4', 'video/mp4'],
-  ['nginx gzip', 'gzip, decoded, HEAD without a size', { body: MP4, headers: GZIPPED }, 'mp4', 'video/mp4'],
+  ['nginx gzip', 'decoded gzip with the encoded Content-Length', { body: MP4, headers: GZIPPED }, 'mp4', 'video/mp4'],
 ])('%s: %s', (_source, _what, response, extension, contentType) => {
-  it("is saved with its bytes' name and type", async () => {
+  it('is saved with the right extension and type', async () => {
     expect(await saveAndDescribe(clientOf([response]).client)).toEqual({
       name: `job_1.${extension}`,
       contentType,
@@ -140,7 +140,7 @@ describe.each<[source: string, FileResponse]>([
   ['a sign-in page as a video', labeled(PAGE, 'video/mp4')],
   ['a sign-in page without a type or a length', { body: PAGE }],
   ['an error with status 200', labeled(latin1('{"success":false}'), 'application/octet-stream')],
-  ["a storage's XML", labeled(latin1('<?xml version="1.0"?><Error/>'), 'binary/octet-stream')],
+  ["an object store's XML error", labeled(latin1('<?xml version="1.0"?><Error/>'), 'binary/octet-stream')],
   ['unrecognized bytes as a page', labeled(RAW, 'text/html')],
 ])('%s', (_, response) => {
   it('is neither saved nor copied, but a later call saves the file', async () => {
@@ -256,12 +256,12 @@ describe("an output handler's source", () => {
     return serveFile(clientOf([labeled(MP4, 'video/mp4')]).client, { headers: { range } }, { source });
   };
 
-  it("isn't used if it sends a part without its range (RFC 9110, 15.3.7)", async () => {
+  it("isn't used if it sends a part without a Content-Range (RFC 9110, 15.3.7)", async () => {
     const response = await serveFrom(new Response('abc', { status: 206 }), 'bytes=0-2');
     expect([response.status, response.headers.get('content-range')]).toEqual([206, `bytes 0-2/${MP4.length}`]);
   });
 
-  it('causes no Content-Range if it rejects a range without a size (RFC 9110, 14.4)', async () => {
+  it('can send a 416 without a size, which adds no Content-Range (RFC 9110, 14.4)', async () => {
     const response = await serveFrom(new Response(null, { status: 416 }), 'bytes=99999-');
     expect([response.status, response.headers.get('content-range')]).toEqual([416, null]);
   });
