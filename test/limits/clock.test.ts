@@ -11,6 +11,8 @@ describe('the system clock', () => {
     vi.useFakeTimers();
   });
   afterEach(() => {
+    // Before the real timers: a later file's restoreAllMocks() would bring the spied fake timer back.
+    vi.restoreAllMocks();
     vi.useRealTimers();
   });
 
